@@ -1,0 +1,1 @@
+"""Who answers when a policy says ask."""

@@ -1,0 +1,1 @@
+"""The embeddable harness: what every front end calls."""

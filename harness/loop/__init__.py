@@ -1,0 +1,1 @@
+"""The spine: one turn after another, from assembled prompt to appended result."""

@@ -1,0 +1,1 @@
+"""From a tool call to the operations it would perform."""

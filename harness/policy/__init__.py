@@ -1,0 +1,1 @@
+"""Pure judgement: policy files as compiled tables, and verdicts with reasons."""

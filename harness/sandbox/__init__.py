@@ -1,0 +1,1 @@
+"""Boxes: a container, a host process, or a tree in memory behind one port."""

@@ -1,0 +1,1 @@
+"""What a model can call; everything goes through the Sandbox port."""

@@ -1,0 +1,1 @@
+"""Frozen data that everything else speaks in: no behaviour beyond reading itself."""

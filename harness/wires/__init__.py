@@ -1,0 +1,1 @@
+"""Formats that models speak, and fakes that replay them."""

@@ -1,0 +1,1 @@
+"""From a configuration to parts: the only place that names concrete classes."""
