@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Json: TypeAlias = object
+"""Any JSON value. `object` makes every reader look before it uses one."""
+
 Args: TypeAlias = Mapping[str, Json]
 
 

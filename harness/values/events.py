@@ -146,9 +146,12 @@ class ApprovalResolved:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
+    """A call begins. `effects` is whether it may change anything in the box."""
+
     kind: ClassVar[str] = "tool.started"
     call_id: str
     tool: str
+    effects: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +230,19 @@ class Failed:
     evidence: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record of a kind this version does not know; kept, and otherwise ignored."""
+
+    kind: ClassVar[str] = "unknown"
+    name: str
+    fields: Args
+
+
 Event: TypeAlias = (
     RunStarted | UserMessage | NoteAdded | TurnStarted | RequestSent | TurnRetried | Message
     | ToolResolved | ApprovalRequired | ApprovalResolved | ToolStarted | ToolCompleted
-    | BudgetNotice | WorkspaceChanged | Warned | Finished | Failed
+    | BudgetNotice | WorkspaceChanged | Warned | Finished | Failed | Unknown
 )  # fmt: skip
 
 

@@ -117,11 +117,15 @@ class PathUse:
     """A path an operation touches: absolute and lexically normal, as the box would see it.
 
     `unknown` marks a path that holds a live expansion: it stands for any path below `path`.
+    `tree` says that what lies below is touched as well. `spelled` is the absolute path before
+    `..` was folded, where that differs: through a link the two may be different files.
     """
 
     path: str
     access: Access
     unknown: bool = False
+    tree: bool = False
+    spelled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,9 @@ class Operation:
     """One thing a call would do.
 
     `argv` holds decoded words, None standing for a word that is not known before it runs.
-    `reason` says in a few words why it has this class.
+    `reason` says in a few words why it has this class. `flags` are all spellings of every
+    option given, by the command's specification (None without one: only literal spellings are
+    known), and `aside` the indexes in `argv` that are options or their values.
     """
 
     op: Op
@@ -159,6 +165,8 @@ class Operation:
     reversible: bool = True
     scope: str = "workspace"
     confidence: str = "exact"
+    flags: frozenset[str] | None = None
+    aside: frozenset[int] = frozenset()
 
     @property
     def risk(self) -> Risk:

@@ -1,0 +1,69 @@
+"""Running what was judged, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from itertools import groupby
+
+from harness.loop.parts import Parts
+from harness.loop.resolve import Refused, Runnable
+from harness.ports import ToolContext
+from harness.values.calls import Call, Status, ToolOutput
+from harness.values.events import ToolCompleted, ToolStarted
+from harness.values.wire import Reply
+
+
+def batches(reply: Reply, parts: Parts) -> Iterator[tuple[Call, ...]]:
+    """The calls of a reply in order: neighbours that only read together, every other one alone."""
+
+    def read_only(call: Call) -> bool:
+        tool = parts.tools.get(call.tool)
+        return tool is not None and tool.read_only
+
+    for together, calls in groupby(reply.calls, key=read_only):
+        if together:
+            yield tuple(calls)
+        else:
+            yield from ((call,) for call in calls)
+
+
+async def execute(
+    resolved: Sequence[Runnable | Refused], parts: Parts
+) -> tuple[ToolCompleted, ...]:
+    """Run one batch, side by side if it holds more than one call; results in source order.
+
+    Raises `SandboxError`: what goes wrong around a box is never a result.
+    """
+    return await _together([_one(each, parts) for each in resolved])
+
+
+async def _one(resolved: Runnable | Refused, parts: Parts) -> ToolCompleted:
+    call = resolved.call
+    if isinstance(resolved, Refused):
+        return ToolCompleted(call.id, call.tool, resolved.status.value, resolved.text)
+    left = parts.remaining()
+    if left is not None and left <= 0:
+        text = "not started: this run's time is used up"
+        return ToolCompleted(call.id, call.tool, Status.NOT_STARTED.value, text)
+    await parts.session.append(ToolStarted(call.id, call.tool), durable=not resolved.tool.read_only)
+    output = await resolved.tool.run(
+        resolved.args, ToolContext(parts.box, resolved.links, left, call.id, parts.sink)
+    )
+    return _result(call, output)
+
+
+def _result(call: Call, output: ToolOutput) -> ToolCompleted:
+    text = output.text or "(no output)"
+    return ToolCompleted(call.id, call.tool, output.status.value, text, output.facts)
+
+
+async def _together(work: list[Coroutine[None, None, ToolCompleted]]) -> tuple[ToolCompleted, ...]:
+    """All results in order; at the first error the rest is cancelled and waited for."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

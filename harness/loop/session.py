@@ -1,0 +1,28 @@
+"""A session in memory: the log, and what the log adds up to."""
+
+from __future__ import annotations
+
+from harness.loop.fold import State, fold
+from harness.ports import Clock, EventLog
+from harness.values.events import Event, Record
+
+
+class Session:
+    """Appends events and keeps the fold over them. Events first: state follows the log.
+
+    `checked` is how many of the state's `effects` the last checkpoint has seen.
+    """
+
+    def __init__(self, log: EventLog, clock: Clock) -> None:
+        self.log = log
+        self.began = clock.monotonic()
+        self.checked = 0
+        self.state = State()
+        for record in log.records():
+            fold(self.state, record)
+
+    async def append(self, event: Event, *, durable: bool = False) -> Record:
+        """Log an event, then fold it. Raises `SessionStorage`, and then nothing has changed."""
+        record = await self.log.append(event, turn=self.state.turns, durable=durable)
+        fold(self.state, record)
+        return record
