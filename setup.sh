@@ -151,16 +151,25 @@ ready_engine() {
 
 # ---- the box's image -------------------------------------------------------------------------
 
-build_image() { "$PY" -m harness.sandbox.images; }
+images() { "$PY" -m harness.sandbox.images "$@"; }
 
 import_debian() {
-  command -v mmdebstrap >/dev/null || apt_install mmdebstrap
-  sandbox_images/debian-rootfs.sh | "$PY" -m harness.sandbox.images import
+  command -v mmdebstrap >/dev/null || apt_install mmdebstrap || return
+  sandbox_images/debian-rootfs.sh | images import
 }
 
 ready_image() {
-  "$PY" -m harness.sandbox.images check >/dev/null 2>&1 && return
-  say "no base image yet"
+  images check >/dev/null 2>&1 && return
+  local started=$SECONDS
+  printf 'setup: base image on the public Debian image … '
+  if images >/dev/null 2>&1; then
+    printf 'done (%d s)\n' $((SECONDS - started))
+    return
+  fi
+  printf 'not to be had here (%d s)\n' $((SECONDS - started))
+  is_root_on_debian || { images || stop "see sandbox_images/README.md for machines without a registry"; }
+  step "a minimal Debian from packages instead" import_debian
+  step "base image on it" images
 }
 
 main() {
