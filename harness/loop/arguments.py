@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from harness.values.calls import Args
 from harness.values.items import ToolSpec
@@ -20,7 +21,8 @@ def fault_in(args: Args, spec: ToolSpec) -> str | None:
     The schema is read as JSON Schema 2020-12.
     """
     validator = _validator(json.dumps(spec.schema, sort_keys=True))
-    error = next(validator.iter_errors(cast("dict[str, Any]", args)), None)
+    found = cast("Iterator[ValidationError]", validator.iter_errors(cast("Any", args)))  # pyright: ignore[reportUnknownMemberType] # an old overload has no types
+    error = next(found, None)
     if error is None:
         return None
     place = "".join(f"[{part!r}]" for part in error.absolute_path)

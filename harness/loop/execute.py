@@ -46,7 +46,8 @@ async def _one(resolved: Runnable | Refused, parts: Parts) -> ToolCompleted:
     if left is not None and left <= 0:
         text = "not started: this run's time is used up"
         return ToolCompleted(call.id, call.tool, Status.NOT_STARTED.value, text)
-    await parts.session.append(ToolStarted(call.id, call.tool), durable=not resolved.tool.read_only)
+    effects = not resolved.tool.read_only
+    await parts.session.append(ToolStarted(call.id, call.tool, effects), durable=effects)
     output = await resolved.tool.run(
         resolved.args, ToolContext(parts.box, resolved.links, left, call.id, parts.sink)
     )

@@ -25,7 +25,7 @@ _ENVELOPE = frozenset({"v", "seq", "ts", "session", "turn", "attempt", "kind", "
 
 
 def encode(record: Record) -> bytes:
-    """One line with its LF. Lone surrogates become U+FFFD."""
+    """One line with its LF. Lone surrogates become `?`."""
     event = record.event
     head: dict[str, object] = {
         "v": SCHEMA,
