@@ -97,7 +97,11 @@ def _last_record(ending: Ending, fault: BaseException | None) -> Finished | Fail
             denied=totals.denied,
             seconds=totals.seconds,
         )
+    return failed(fault)
+
+
+def failed(fault: BaseException) -> Failed:
+    """The last record of a run that broke, by the name of what broke it."""
     kind = fault.kind if isinstance(fault, HarnessError) else LoopError.INTERNAL.value
     evidence = fault.evidence if isinstance(fault, SandboxLost) else ()
-    words = str(fault) or type(fault).__name__
-    return Failed(error=kind, text=words, evidence=evidence)
+    return Failed(error=kind, text=str(fault) or type(fault).__name__, evidence=evidence)

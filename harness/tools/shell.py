@@ -8,8 +8,9 @@ import weakref
 from harness.errors import FileFault
 from harness.ports import Sandbox, ToolContext
 from harness.tools.arguments import text_arg
+from harness.tools.facts import exec_facts
 from harness.tools.text import MODEL_TEXT, Cut, ends
-from harness.values.calls import Args, Json, Status, ToolOutput
+from harness.values.calls import Args, Status, ToolOutput
 from harness.values.commands import ExecRequest, ExecResult, ExitReason
 from harness.values.items import ToolSpec
 
@@ -177,18 +178,7 @@ def _signal(number: int) -> str:
 
 
 def _facts(result: ExecResult, place: str) -> Args:
-    facts: dict[str, Json] = {
-        "code": result.code,
-        "signal": result.signal,
-        "reason": result.reason.value,
-        "wall": round(result.usage.wall, 6),
-        "user": result.usage.user,
-        "system": result.usage.system,
-        "max_rss": result.usage.max_rss,
-        "bytes": result.stdout.total,
-        "truncated": result.stdout.truncated,
-        "left_running": result.left_running,
-    }
+    facts = dict(exec_facts(result))
     if place:
         facts["kept_in"] = place
     return facts

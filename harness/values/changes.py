@@ -13,12 +13,15 @@ class Flag(StrEnum):
     `runs_here`: runs on a developer's machine in the ordinary course (Makefile, conftest.py …).
     `hidden_text`: holds bidirectional or invisible characters.
     `link_out`: a link that leaves the repository.
+    `left_out`: the change is named but its content is not in the patch (it lies in a `.git`
+    folder, cannot be read, or is too large).
     """
 
     CONTROL = "control"
     RUNS_HERE = "runs_here"
     HIDDEN_TEXT = "hidden_text"
     LINK_OUT = "link_out"
+    LEFT_OUT = "left_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes of a run against what was uploaded, ordered by path."""
+    """All changes of a run against what was uploaded, ordered by path.
+
+    `ignored` counts new files that the repository's `.gitignore` leaves out of the patch;
+    `notes` are sentences about what else the patch does not hold.
+    """
 
     files: tuple[Change, ...] = ()
+    ignored: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def patch(self) -> bytes:

@@ -35,6 +35,27 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxStarted:
+    """The box is up. `limits` says per limit `hard`, `soft` or `none`; `image` is a digest."""
+
+    kind: ClassVar[str] = "box.started"
+    backend: str
+    image: str
+    isolated: bool
+    limits: Args
+    features: Args
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceLoaded:
+    """The repository is in the box. `notes` says what was left out, and why."""
+
+    kind: ClassVar[str] = "workspace.loaded"
+    root: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UserMessage:
     """A person's words."""
 

@@ -1,0 +1,44 @@
+"""A command that a person typed, run as it was typed: no shell in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.ports import ToolContext
+from harness.tools.facts import exec_facts
+from harness.values.calls import Args, Status, ToolOutput
+from harness.values.commands import ExecRequest, ExecResult
+from harness.values.items import ToolSpec
+
+
+class TypedCommand:
+    """The tool behind `harness exec`: one argv, its two streams apart, its result kept.
+
+    It answers to the name `shell`, so that a policy judges it as the same text in a shell.
+    `result` is None until it ran. `timeout` in seconds, `limit` in bytes of output.
+    """
+
+    def __init__(
+        self, argv: tuple[str, ...], stdin: bytes | None, timeout: float, limit: int
+    ) -> None:
+        self._request = ExecRequest(argv, stdin=stdin, timeout=timeout, limit=limit)
+        self._timeout = timeout
+        self.result: ExecResult | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        schema: Args = {"type": "object", "properties": {"command": {"type": "string"}}}
+        return ToolSpec("shell", "run the typed command", schema)
+
+    @property
+    def read_only(self) -> bool:
+        return False
+
+    async def run(self, args: Args, context: ToolContext) -> ToolOutput:
+        """`args` is what was judged; the argv behind it is what runs."""
+        left = context.timeout
+        timeout = self._timeout if left is None else min(self._timeout, left)
+        request = replace(self._request, timeout=timeout)
+        result = await context.box.exec(request, context.sink)
+        self.result = result
+        return ToolOutput(Status.OK, "", exec_facts(result))
