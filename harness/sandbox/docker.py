@@ -1,0 +1,287 @@
+"""Boxes in containers of a Docker engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import SandboxError
+from harness.ports import Sandbox
+from harness.sandbox import hardening, reaper
+from harness.sandbox.admission import admit, docker_capabilities
+from harness.sandbox.attach import AttachPipe, attach
+from harness.sandbox.delivery import ensure_volume, refill
+from harness.sandbox.endpoint import Endpoint, discover
+from harness.sandbox.engine import Engine, flag_at, mapping_at, number_at, text_at
+from harness.sandbox.hardening import BoxPlan
+from harness.sandbox.images import Image, Images, Progress
+from harness.sandbox.link import Link
+from harness.sandbox.owner import Lease, Leases, Owner
+from harness.sandbox.reaper import BoxRow, Reaped
+from harness.sandbox.supervised import SupervisedSandbox
+from harness.sandbox.watch import EventWatch, Sightings
+from harness.values.limits import BoxSpec, Capabilities
+
+ORPHAN_SECONDS = 20.0
+"""A box without a word from its controller for this long ends itself."""
+REAP_EVERY = 60.0
+DEADLINE_SLACK = 60.0
+"""Seconds past a box's wall limit after which anybody's reaper may take it."""
+
+
+class Backend(Protocol):
+    """Makes boxes of one kind."""
+
+    async def create(self, spec: BoxSpec, *, run: str) -> Sandbox:
+        """A new box, ready for use. `run` names its run in the engine's list.
+
+        Raises `SandboxRefused`, `ImageMissing`, `EngineUnavailable` or another `SandboxError`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of the backend's connections. Boxes are closed by those who hold them."""
+        ...
+
+
+class DockerBackend:
+    """Boxes on one engine. Connects when the first box is made."""
+
+    def __init__(
+        self,
+        supervisor: bytes,
+        *,
+        endpoint: Endpoint | None = None,
+        recipes: Path | None = None,
+        progress: Progress | None = None,
+        leases: Leases | None = None,
+        orphan_seconds: float = ORPHAN_SECONDS,
+    ) -> None:
+        """`supervisor` is the binary for PID 1. Without an endpoint it is discovered."""
+        self._supervisor = supervisor
+        self._endpoint = endpoint or discover(os.environ, Path.home())
+        self._engine = Engine(self._endpoint)
+        self._images = Images(self._engine, recipes, progress)
+        self._leases = leases or Leases()
+        self._here = Owner.current()
+        self._orphan_seconds = orphan_seconds
+        self._watch: EventWatch | None = None
+        self._starting = asyncio.Lock()
+        self._delivering = asyncio.Lock()
+        self._reaping: asyncio.Task[None] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def images(self) -> Images:
+        return self._images
+
+    async def create(self, spec: BoxSpec, *, run: str) -> SupervisedSandbox:
+        """See `Backend`."""
+        info = await self._engine.info()
+        capabilities = docker_capabilities(info, spec)
+        admit(info, spec, capabilities, 0)
+        image = await self._images.resolve(spec.image)
+        admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
+        watch = await self._watching()
+        async with self._delivering:
+            volume = await ensure_volume(self._engine, self._supervisor)
+        plan = self._plan(spec, image, volume, run)
+        try:
+            return await self._open(plan, watch, capabilities)
+        except SandboxError as fault:
+            if hardening.SUPERVISOR not in str(fault):
+                raise
+        # the volume exists and lacks the program: whoever made it died half-way
+        async with self._delivering:
+            await refill(self._engine, self._supervisor)
+        return await self._open(self._plan(spec, image, volume, run), watch, capabilities)
+
+    async def list_boxes(self) -> tuple[BoxRow, ...]:
+        return await reaper.list_boxes(self._engine, self._leases, self._here)
+
+    async def reap(self) -> tuple[Reaped, ...]:
+        """Remove boxes that nobody ends any more, of any controller."""
+        return await reaper.reap(self._engine, self._leases, self._here, time.time())
+
+    async def close(self) -> None:
+        """See `Backend`."""
+        if self._reaping is not None:
+            self._reaping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reaping
+        if self._watch is not None:
+            await self._watch.close()
+        await self._engine.close()
+
+    def _plan(self, spec: BoxSpec, image: Image, volume: str, run: str) -> BoxPlan:
+        labels = {
+            reaper.OWNER: str(self._here),
+            reaper.RUN: run,
+            reaper.BOX: secrets.token_hex(16),
+            reaper.SPEC: hardening.spec_digest(spec, image.digest),
+            reaper.DEADLINE: str(int(time.time() + spec.limits.wall + DEADLINE_SLACK)),
+        }
+        return BoxPlan(spec, image.digest, image.facts, volume, (hardening.SUPERVISOR,), labels)
+
+    async def _watching(self) -> EventWatch:
+        async with self._starting:
+            if self._watch is None:
+                api = await self._engine.api_version()
+                self._watch = EventWatch(self._endpoint, api, str(self._here))
+            await self._watch.start()
+            if self._reaping is None:
+                self._reaping = asyncio.create_task(self._reap_regularly())
+        return self._watch
+
+    async def _reap_regularly(self) -> None:
+        while True:
+            with contextlib.suppress(SandboxError):
+                await self.reap()
+            await asyncio.sleep(REAP_EVERY)
+
+    async def _open(
+        self, plan: BoxPlan, watch: EventWatch, capabilities: Capabilities
+    ) -> SupervisedSandbox:
+        lease = self._leases.take(plan.labels[reaper.BOX])
+        box = _Box(self._engine, self._endpoint, plan, watch, lease)
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(box.end)
+            opened = await box.open(capabilities, self._orphan_seconds)
+            undo.pop_all()
+        return opened
+
+
+class _Box:
+    """One container, from its creation until it is certainly gone."""
+
+    def __init__(
+        self, engine: Engine, endpoint: Endpoint, plan: BoxPlan, watch: EventWatch, lease: Lease
+    ) -> None:
+        self._engine = engine
+        self._endpoint = endpoint
+        self._plan = plan
+        self._watch = watch
+        self._lease = lease
+        self._name = f"harness-{plan.labels[reaper.BOX]}"
+        self._container = ""
+        self._making: asyncio.Task[Mapping[str, object]] | None = None
+        self._pipe: AttachPipe | None = None
+        self._link: Link | None = None
+        self._seen = Sightings()
+        self._expiry: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: asyncio.Task[None] | None = None
+
+    async def open(self, capabilities: Capabilities, orphan_seconds: float) -> SupervisedSandbox:
+        await self._create()
+        api = await self._engine.api_version()
+        pipe = self._pipe = await attach(self._endpoint, api, self._container)
+        link = self._link = Link(pipe)
+        pipe.listen(link.feed, self._stream_ended)
+        self._seen = self._watch.of(self._container)
+        await self._engine.call("start a box", lambda c: c.start(self._container))
+        hello = await link.open(token=secrets.token_bytes(32), orphan_seconds=orphan_seconds)
+        wall = self._plan.spec.limits.wall
+        self._expiry = asyncio.get_running_loop().call_later(wall, self._expired)
+        return SupervisedSandbox(
+            link,
+            root=hardening.WORKSPACE,
+            capabilities=replace(
+                capabilities, features={**hello.features, **capabilities.features}
+            ),
+            image=self._plan.image,
+            on_close=self.end,
+            env=hardening.environment(self._plan.image_facts, self._plan.spec),
+        )
+
+    async def end(self) -> None:
+        """Close the stream, remove the container, see that it is gone. Bounded; never raises.
+
+        Without an engine the container cannot be removed: its supervisor ends it.
+        """
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _create(self) -> None:
+        body = hardening.create_body(self._plan)
+        self._making = asyncio.create_task(
+            self._engine.call(
+                "create a box", lambda c: c.create_container_from_config(body, self._name)
+            )
+        )
+        made = await asyncio.shield(self._making)
+        self._container = text_at(made, "Id")
+        facts = await self._engine.call(
+            "look at a box", lambda c: c.inspect_container(self._container)
+        )
+        hardening.verify_created(facts, self._plan)
+
+    async def _end(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._making is not None:
+            # a create that was given up may still take effect, and then has a name only
+            await asyncio.wait({self._making})
+            if not self._making.cancelled():
+                self._making.exception()
+        if self._pipe is not None:
+            self._pipe.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._pipe.closed(), 2)
+        if self._making is not None:
+            await reaper.remove(self._engine, self._container or self._name)
+        self._watch.forget(self._container)
+        self._lease.release()
+
+    def _spawn(self, job: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(job)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stream_ended(self, reason: str) -> None:
+        if self._ending is None:
+            self._spawn(self._bury(reason))
+        elif self._link is not None:
+            self._link.lost("the box was closed")
+
+    def _expired(self) -> None:
+        self._spawn(self._expire())
+
+    async def _expire(self) -> None:
+        wall = self._plan.spec.limits.wall
+        if self._link is not None:
+            self._link.lost(f"the box reached its limit of {wall:g} s", ("wall limit",))
+        await self.end()
+
+    async def _bury(self, reason: str) -> None:
+        """Gather what the host can tell, before and after the engine forgets the box."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._seen.died.wait(), 2)
+        evidence = [reason, *self._seen.words()]
+        try:
+            facts = await self._engine.call(
+                "look at a box", lambda c: c.inspect_container(self._container), deadline=5
+            )
+        except SandboxError as fault:
+            evidence.append(str(fault))
+        else:
+            state = mapping_at(facts, "State")
+            code = number_at(state, "ExitCode")
+            evidence.append(f"container state {text_at(state, 'Status')}, exit code {code}")
+            if flag_at(state, "OOMKilled"):
+                evidence.append("the engine marks the container as killed for want of memory")
+        if self._pipe is not None and self._pipe.diagnostics:
+            evidence.append(f"last words of the supervisor: {self._pipe.diagnostics[-1000:]}")
+        if self._link is not None:
+            self._link.lost("the box is gone", tuple(evidence))
