@@ -74,8 +74,11 @@ install_harness() {
 
 # what an installation depends on; its digest stands in a stamp file beside it
 fingerprint() {
-  { "$PY" -V; cat pyproject.toml; find sandbox_images/supervisor hatch_build.py -type f -not -name '*.pyc' -print0 2>/dev/null |
-      sort -z | xargs -0r cat; } | sha256sum | cut -d' ' -f1
+  {
+    "$PY" -V
+    cat pyproject.toml hatch_build.py
+    find sandbox_images/supervisor -type f \( -name '*.[ch]' -o -name '*.py' \) -print0 | sort -z | xargs -0 cat
+  } 2>/dev/null | sha256sum | cut -d' ' -f1
 }
 
 ready_python() {
@@ -89,7 +92,7 @@ ready_python() {
 
 # ---- container engine -----------------------------------------------------------------------
 
-# prints why not, when no engine answers where the harness would look for one
+# 0 when an engine answers where the harness looks for one; else 3, having printed why not
 ask_engine() {
   "$PY" - <<'PYTHON'
 import asyncio, os, pathlib, sys
@@ -107,7 +110,8 @@ async def ask() -> None:
 try:
     asyncio.run(ask())
 except SandboxError as fault:
-    sys.exit(str(fault))
+    print(fault)
+    sys.exit(3)
 PYTHON
 }
 
@@ -134,8 +138,10 @@ start_engine() {
 }
 
 ready_engine() {
-  local reason
-  reason=$(ask_engine 2>&1) && return
+  local reason status=0
+  reason=$(ask_engine 2>&1) || status=$?
+  [ "$status" != 0 ] || return 0
+  [ "$status" = 3 ] || stop "$reason"
   [ -z "${DOCKER_HOST:-}" ] || stop "$reason" "DOCKER_HOST is set to \`$DOCKER_HOST\`; start that engine, or unset it"
   if [ "${HARNESS_INSTALL_ENGINE:-1}" = 0 ]; then
     stop "$reason" "HARNESS_INSTALL_ENGINE=0 forbids installing one; run: sudo apt-get install docker.io && sudo systemctl start docker"
@@ -155,7 +161,11 @@ images() { "$PY" -m harness.sandbox.images "$@"; }
 
 import_debian() {
   command -v mmdebstrap >/dev/null || apt_install mmdebstrap || return
-  sandbox_images/debian-rootfs.sh | images import
+  local archive status=0
+  archive=$(mktemp)   # a whole one or none: half a tar would import too
+  sandbox_images/debian-rootfs.sh >"$archive" && images import <"$archive" || status=1
+  rm -f "$archive"
+  return "$status"
 }
 
 ready_image() {
