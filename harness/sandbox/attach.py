@@ -67,6 +67,7 @@ class AttachProtocol(asyncio.BufferedProtocol):
         self._feed: Feed | None = None
         self._lost: Lost | None = None
         self._reason = ""
+        self._early = bytearray()
         self._buffer = bytearray(BUFFER)
         self._view = memoryview(self._buffer)
         self._head: bytearray | None = bytearray()
@@ -85,6 +86,9 @@ class AttachProtocol(asyncio.BufferedProtocol):
 
     def listen(self, feed: Feed, lost: Lost) -> None:
         self._feed, self._lost = feed, lost
+        early, self._early = self._early, bytearray()
+        if early:
+            feed(memoryview(early))
         if self._reason:
             lost(self._reason)
 
@@ -154,6 +158,10 @@ class AttachProtocol(asyncio.BufferedProtocol):
     def _out(self, data: memoryview) -> None:
         if self._feed is not None:
             self._feed(data)
+        elif len(self._early) + len(data) > BUFFER:
+            raise ValueError("the box spoke too much before anybody listened")
+        else:
+            self._early += data
 
     def _diagnose(self, data: memoryview) -> None:
         self._diagnostics += data
@@ -187,7 +195,7 @@ class AttachPipe:
 
     def listen(self, feed: Feed, lost: Lost) -> None:
         """`feed` gets stdout as it comes, `lost` one reason when the stream ends; neither may
-        block. Call it before the container starts, or its first words are lost."""
+        block. What came before the call is given at once."""
         self._protocol.listen(feed, lost)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -146,7 +147,11 @@ class Engine:
         async with self._starting:
             if self._client is None:
                 client = await self._run("reach the engine", self._connect, DEADLINE)
-                _require_api(client.api_version)
+                try:
+                    _require_api(client.api_version)
+                except EngineUnavailable:
+                    client.close()
+                    raise
                 self._client = client
         return self._client
 
@@ -186,10 +191,19 @@ def _translated(what: str, job: Callable[[], T], endpoint: Endpoint) -> T:
     )
 
     try:
+        _knock(endpoint)
         return job()
     except (DockerException, StreamParseError, OSError) as fault:
         # requests' errors are OSErrors, and so are those of a socket
         raise translate(what, fault, endpoint) from fault
+
+
+def _knock(endpoint: Endpoint) -> None:
+    """Raise the system's own error when nobody listens; the SDK buries it, and its socket."""
+    if endpoint.scheme == "unix":
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(5)
+            probe.connect(endpoint.path)
 
 
 def translate(what: str, fault: BaseException, endpoint: Endpoint) -> SandboxError:
@@ -308,7 +322,7 @@ def _at(facts: Facts, keys: Sequence[str]) -> object:
     return value
 
 
-async def probe(endpoint: Endpoint) -> str:
+async def describe(endpoint: Endpoint) -> str:
     """One line about an engine that answers. Raises `EngineUnavailable`."""
     engine = Engine(endpoint)
     try:
@@ -322,7 +336,7 @@ def main() -> int:
     """`python -m harness.sandbox.engine`: 0 when an engine answers, else 1 and the reason."""
     try:
         endpoint = discover(os.environ, Path.home())
-        sys.stdout.write(f"{asyncio.run(probe(endpoint))} at {endpoint.url}\n")
+        sys.stdout.write(f"{asyncio.run(describe(endpoint))} at {endpoint.url}\n")
     except HarnessError as fault:
         sys.stderr.write(f"{fault}\n")
         return 1

@@ -72,11 +72,9 @@ class MemorySandbox:
         *,
         root: str = "/workspace",
         limits: Limits | None = None,
-        env: Mapping[str, str] | None = None,
     ) -> None:
         self._root = root
         self._limits = limits or Limits()
-        self._env = dict(env or {})
         self._commands = tuple(commands)
         self._tree = tree.directory()
         self._inodes = 1
@@ -107,7 +105,7 @@ class MemorySandbox:
     def fork(self) -> MemorySandbox:
         """A box with the same files and script. Nothing is copied until one of them changes."""
         made = MemorySandbox(None, self._commands, root=self._root, limits=self._limits)
-        made._tree, made._inodes, made._env = self._tree, self._inodes, self._env
+        made._tree, made._inodes = self._tree, self._inodes
         return made
 
     async def exec(self, request: ExecRequest, sink: OutputSink | None = None) -> ExecResult:
@@ -218,8 +216,8 @@ class MemorySandbox:
         if entry.kind is FileKind.DIRECTORY:
             if present is not None and present.kind is not FileKind.DIRECTORY:
                 raise FileFault("exists", path, f"`{path}` is there already and no directory")
-            kept = {} if present is None else present.children
-            self._put(path, Node(FileKind.DIRECTORY, entry.mode & 0o777, children=kept))
+            made = present or tree.directory()
+            self._put(path, replace(made, mode=entry.mode & 0o777))
             return
         if present is not None and present.kind is FileKind.DIRECTORY:
             raise FileFault("directory", path, f"`{path}` is a directory")
@@ -278,7 +276,7 @@ class MemoryBackend:
         self.boxes: list[MemorySandbox] = []
 
     async def create(self, spec: BoxSpec, *, run: str) -> MemorySandbox:  # noqa: ARG002 - as the others
-        box = MemorySandbox(self._files, self._commands, limits=spec.limits, env=spec.env)
+        box = MemorySandbox(self._files, self._commands, limits=spec.limits)
         require(spec, box.capabilities)
         self.boxes.append(box)
         return box

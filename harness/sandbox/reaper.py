@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from harness.errors import SandboxError
+from harness.errors import EngineUnavailable, SandboxError
 from harness.sandbox.engine import Engine, Facts, is_status, mapping_at, text_at
 from harness.sandbox.owner import Leases, Life, Owner
 
@@ -80,6 +80,7 @@ async def remove(engine: Engine, container: str, *, within: float = REMOVAL) -> 
     loop = asyncio.get_running_loop()
     end = loop.time() + within
     pause = 0.02
+    unreachable = 0
     while True:
         try:
             await engine.call(
@@ -88,11 +89,13 @@ async def remove(engine: Engine, container: str, *, within: float = REMOVAL) -> 
                 deadline=max(1.0, end - loop.time()),
             )
         except SandboxError as fault:
-            # 404: gone; 409: somebody, or auto-remove, is at it already
+            # anything else may pass: 409 is somebody, or auto-remove, being at it already
             if is_status(fault, 404):
                 return True
-            if not is_status(fault, 409) and loop.time() >= end:
-                return False
+            if isinstance(fault, EngineUnavailable):
+                unreachable += 1
+                if unreachable == 3:
+                    return False
         if await _is_gone(engine, container):
             return True
         if loop.time() >= end:
