@@ -39,7 +39,7 @@ class Unmet(Exception):
 def main() -> int:
     os.environ["PYTHONUNBUFFERED"] = "1"
     with tempfile.TemporaryDirectory(prefix="harness-demo-") as scratch:
-        os.environ["XDG_STATE_HOME"] = f"{scratch}/state"  # sessions of a demo are not kept
+        os.environ["HARNESS_STATE"] = f"{scratch}/state"  # sessions of a demo are not kept
         try:
             demonstrate(Path(scratch))
         except Unmet as fault:

@@ -64,15 +64,20 @@ def spine() -> str:
     return f"```python\n{(ROOT / SPINE).read_text(encoding='utf-8')}```"
 
 
+def between(text: str, name: str, content: str) -> str:
+    """The page with what stands between the markers of `name` replaced."""
+    pattern = re.compile(f"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
+    text, count = pattern.subn(lambda m: m[1] + content + m[2], text)
+    if count != 1:
+        raise SystemExit(f"the page needs one pair of markers named `{name}`")
+    return text
+
+
 def generated(text: str) -> str:
     """The page with every generated part made anew."""
     parts = {"diagram": layer_diagram, "layers": layer_table, "spine": spine}
     for name, make in parts.items():
-        pattern = re.compile(f"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", re.DOTALL)
-        content = make()
-        text, count = pattern.subn(lambda m, c=content: m[1] + c + m[2], text)
-        if count != 1:
-            raise SystemExit(f"{PAGE.name} needs one pair of markers named `{name}`")
+        text = between(text, name, make())
     return text
 
 
