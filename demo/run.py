@@ -234,13 +234,19 @@ def check_fixed(repo: Path) -> None:
     """The test, in a fresh box on the applied repository: still nothing of it runs here."""
     say("\n$ harness exec --repo … -- " + " ".join(FAILING_TEST))
     command = [str(HARNESS), "exec", "--repo", str(repo), "--", *FAILING_TEST]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = called(command)
     say(done.stdout.rstrip())
     require(done.returncode == 0, f"the test fails after `harness apply`: {done.stderr[-500:]}")
 
 
+def called(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
 def harness(*words: str) -> str:
-    done = subprocess.run([str(HARNESS), *words], capture_output=True, text=True, check=False)
+    done = called([str(HARNESS), *words])
     if done.returncode != 0:
         raise Unmet(f"`harness {words[0]}` ended with {done.returncode}: {done.stderr[-1000:]}")
     return done.stdout
