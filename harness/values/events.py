@@ -261,9 +261,9 @@ class Unknown:
 
 
 Event: TypeAlias = (
-    RunStarted | UserMessage | NoteAdded | TurnStarted | RequestSent | TurnRetried | Message
-    | ToolResolved | ApprovalRequired | ApprovalResolved | ToolStarted | ToolCompleted
-    | BudgetNotice | WorkspaceChanged | Warned | Finished | Failed | Unknown
+    RunStarted | BoxStarted | WorkspaceLoaded | UserMessage | NoteAdded | TurnStarted
+    | RequestSent | TurnRetried | Message | ToolResolved | ApprovalRequired
+    | ApprovalResolved | ToolStarted | ToolCompleted | BudgetNotice | WorkspaceChanged | Warned | Finished | Failed | Unknown
 )  # fmt: skip
 
 
