@@ -263,7 +263,8 @@ class Unknown:
 Event: TypeAlias = (
     RunStarted | BoxStarted | WorkspaceLoaded | UserMessage | NoteAdded | TurnStarted
     | RequestSent | TurnRetried | Message | ToolResolved | ApprovalRequired
-    | ApprovalResolved | ToolStarted | ToolCompleted | BudgetNotice | WorkspaceChanged | Warned | Finished | Failed | Unknown
+    | ApprovalResolved | ToolStarted | ToolCompleted | BudgetNotice
+    | WorkspaceChanged | Warned | Finished | Failed | Unknown
 )  # fmt: skip
 
 
