@@ -7,6 +7,7 @@ started. So it works on an engine of another machine, and for images that hold n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -64,6 +65,8 @@ async def refill(engine: Engine, binary: bytes) -> None:
 
 
 def _fill(client: Client, binary: bytes) -> None:
+    from docker.errors import APIError  # noqa: PLC0415 - the SDK is loaded when used
+
     name = volume_name(binary)
     tag = name.rpartition("-")[2]
     status = client.import_image_from_data(supervisor_tar(binary), REPOSITORY, tag)
@@ -83,7 +86,9 @@ def _fill(client: Client, binary: bytes) -> None:
         )
         client.remove_container(str(made["Id"]), force=True)
     finally:
-        client.remove_image(f"{REPOSITORY}:{tag}", force=True)
+        # another controller may be at the same, and a left image of one file harms nobody
+        with contextlib.suppress(APIError):
+            client.remove_image(f"{REPOSITORY}:{tag}", force=True)
 
 
 def _imported(status: str) -> str:

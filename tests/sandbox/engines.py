@@ -70,5 +70,7 @@ async def serving(folder: Path, answers: Answers) -> AsyncIterator[tuple[TableEn
     path = folder / "engine.sock"
     server = await asyncio.start_unix_server(fake.handle, path)
     async with server:
-        yield fake, Endpoint("unix", "test", path=str(path))
-        await fake.close()
+        try:
+            yield fake, Endpoint("unix", "test", path=str(path))
+        finally:
+            await fake.close()

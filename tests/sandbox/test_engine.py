@@ -59,11 +59,15 @@ def test_messages_are_one_bounded_line() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("20.10.24+dfsg1", (20, 10, 24)), ("1.4.0-rc.3", (1, 4, 0)), ("v2", (2,)), ("", ()), ("x", ())],
+    [
+        ("20.10.24+dfsg1", (20, 10, 24)),
+        ("1.4.0-rc.3", (1, 4, 0)),
+        ("v2", (2,)),
+        ("", ()),
+        ("x", ()),
+    ],
 )
-def test_versions_are_read_as_far_as_they_are_numbers(
-    text: str, expected: tuple[int, ...]
-) -> None:
+def test_versions_are_read_as_far_as_they_are_numbers(text: str, expected: tuple[int, ...]) -> None:
     assert numbers(text) == expected
 
 
