@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shlex
 
 from harness.ports import ToolContext
 from harness.tools.facts import exec_facts
@@ -14,15 +14,15 @@ from harness.values.items import ToolSpec
 class TypedCommand:
     """The tool behind `harness exec`: one argv, its two streams apart, its result kept.
 
-    It answers to the name `shell`, so that a policy judges it as the same text in a shell.
+    It answers to the name `shell`, so that a policy judges it as the same text in a shell; the
+    words of that text, which `shlex` quotes and reads back unchanged, are the argv that runs.
     `result` is None until it ran. `timeout` in seconds, `limit` in bytes of output.
     """
 
-    def __init__(
-        self, argv: tuple[str, ...], stdin: bytes | None, timeout: float, limit: int
-    ) -> None:
-        self._request = ExecRequest(argv, stdin=stdin, timeout=timeout, limit=limit)
+    def __init__(self, stdin: bytes | None, timeout: float, limit: int) -> None:
+        self._stdin = stdin
         self._timeout = timeout
+        self._limit = limit
         self.result: ExecResult | None = None
 
     @property
@@ -35,10 +35,13 @@ class TypedCommand:
         return False
 
     async def run(self, args: Args, context: ToolContext) -> ToolOutput:
-        """`args` is what was judged; the argv behind it is what runs."""
         left = context.timeout
-        timeout = self._timeout if left is None else min(self._timeout, left)
-        request = replace(self._request, timeout=timeout)
+        request = ExecRequest(
+            tuple(shlex.split(str(args["command"]))),
+            stdin=self._stdin,
+            timeout=self._timeout if left is None else min(self._timeout, left),
+            limit=self._limit,
+        )
         result = await context.box.exec(request, context.sink)
         self.result = result
         return ToolOutput(Status.OK, "", exec_facts(result))

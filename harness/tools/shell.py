@@ -178,7 +178,4 @@ def _signal(number: int) -> str:
 
 
 def _facts(result: ExecResult, place: str) -> Args:
-    facts = dict(exec_facts(result))
-    if place:
-        facts["kept_in"] = place
-    return facts
+    return {**exec_facts(result), "kept_in": place} if place else exec_facts(result)

@@ -1,0 +1,63 @@
+"""`harness apply`: a session's patch onto the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.approvers.escape import visible
+from harness.cli import options
+from harness.cli.diff import Session
+from harness.errors import UserError
+
+
+def apply(
+    context: typer.Context,
+    session: Session = None,
+    repo: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to apply it; where the session came from."),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="A held-back path to apply all the same."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check that it fits; change nothing.")
+    ] = False,
+) -> None:
+    """Apply a session's patch, all of it or nothing; a trial comes first in any case.
+
+    Hooks, CI files and their like are held back unless each is named with --include. A target
+    that has moved on since the session is refused.
+    """
+    from harness.cli.words import many
+    from harness.library import History
+
+    history = History(options.configured(context).state)
+    name = session or history.latest(repo or options.HERE)
+    target = repo or history.repo(name)
+    wanted = frozenset(include or [])
+    report = history.apply(name, target, include=wanted, dry_run=True)
+    if unknown := sorted(wanted - frozenset(report.applied)):
+        raise UserError(f"`--include {unknown[0]}`: the patch holds no such path")
+    if report.applied and not dry_run:
+        report = history.apply(name, target, include=wanted, dry_run=False)
+    if report.refused:
+        _listed("refused; nothing was applied:", report.refused)
+        raise typer.Exit(1)
+    done = "would change" if dry_run else "changed"
+    print(f"{done} {many(len(report.applied), 'file')} in {visible(str(target))}")
+    for path in report.applied:
+        print(f"  {visible(path)}")
+    if report.held:
+        _listed("held back (`--include PATH` applies one all the same):", report.held)
+
+
+def _listed(head: str, paths: Sequence[tuple[str, str]]) -> None:
+    print(head)
+    for path, reason in paths:
+        print(f"  {visible(path)}: {visible(reason)}")

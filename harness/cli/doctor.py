@@ -1,0 +1,76 @@
+"""`harness doctor`: what works here, and what each setting is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import options
+
+if TYPE_CHECKING:
+    from harness.library import Config
+
+_STYLES = {"ok": "", "warn": "yellow", "bad": "bold red", "unverified": "dim"}
+
+
+def doctor(
+    context: typer.Context,
+    repo: options.Repo = options.HERE,  # noqa: ARG001 - `configured` reads it
+    config: Annotated[
+        bool, typer.Option("--config", help="Every setting with its value and origin instead.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Hold this machine's engine against what a box needs. Exit code 1 if something is broken."""
+    if config:
+        _config(options.configured(context), as_json=as_json)
+        return
+    from harness.library import doctor as examine
+
+    rows = asyncio.run(examine())
+    if as_json:
+        print(json.dumps([_plain(row.name, row.value, row.state, row.hint) for row in rows]))
+    else:
+        from harness.cli.table import print_table
+
+        print_table(
+            ("", "what", "value", "note"),
+            [(row.state.value, row.name, row.value, row.hint) for row in rows],
+            [_STYLES.get(row.state.value, "") for row in rows],
+        )
+    if any(row.state.value == "bad" for row in rows):
+        raise typer.Exit(1)
+
+
+def _plain(name: str, value: str, state: str, hint: str) -> dict[str, str]:
+    return {"name": name, "value": value, "state": str(state), "hint": hint}
+
+
+def _config(config: Config, *, as_json: bool) -> None:
+    values = settings(config)
+    if as_json:
+        rows = {n: {"value": v, "origin": o} for n, (v, o) in values.items()}
+        json.dump(rows, sys.stdout)
+        print()
+        return
+    from harness.cli.table import print_table
+
+    print_table(("setting", "value", "from"), [(n, v, o) for n, (v, o) in values.items()])
+
+
+def settings(config: Config) -> Mapping[str, tuple[str, str]]:
+    """Every setting by its dotted name: its value as text, and where it was written."""
+    from harness.wiring.config import SETTINGS
+
+    found: dict[str, tuple[str, str]] = {}
+    for name in SETTINGS:
+        group, _, field = name.rpartition(".")
+        value: object = getattr(getattr(config, group) if group else config, field)
+        shown = "" if value is None else str(value)
+        found[name] = (shown, config.origins.get(name, "default"))
+    return found

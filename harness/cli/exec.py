@@ -1,0 +1,149 @@
+# ruff: noqa: ARG001 - typer makes options of parameters; `configured` reads them all
+"""`harness exec`: one command in a box on a repository; no model."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli import options
+from harness.errors import HarnessError, UserError
+
+if TYPE_CHECKING:
+    from harness.cli.outlet import Outlet
+    from harness.library import ExecReport, Harness
+    from harness.values.commands import ExecResult
+
+TIMED_OUT, FAILED, REFUSED = 124, 125, 126
+_STDIN = 64 * 1024 * 1024
+_PATIENCE = 2.0
+
+
+def exec_(
+    context: typer.Context,
+    command: Annotated[list[str], typer.Argument(metavar="CMD...", help="What to run.")],
+    repo: options.Repo = options.HERE,
+    policy: options.Policy = None,
+    mode: options.Mode = None,
+    command_timeout: Annotated[
+        str | None,
+        typer.Option("--timeout", metavar="TIME", help="Such as 90s; then it is killed."),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Let everything through to the terminal, titles included.")
+    ] = False,
+    env: options.Env = None,
+    image: options.Image = None,
+    runtime: options.Runtime = None,
+    backend: options.Backend = None,
+    cpus: options.Cpus = None,
+    memory: options.Memory = None,
+    pids: options.Pids = None,
+    disk: options.Disk = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run one command in a box on a copy of the repository, judged by policy and recorded.
+
+    What is piped in becomes its standard input. Exit code: the command's own; 124 killed at the
+    time limit, 125 the box failed, 126 refused by policy, 128 and the signal, 2 wrong usage.
+    """
+    from harness.cli.outlet import outlet
+    from harness.library import Harness
+
+    config = options.configured(context)
+    stdin = _stdin()
+    with outlet(raw=raw) as out:
+        if as_json:
+            from harness.cli.watching import json_lines
+
+            harness = Harness(config, observer=json_lines(out))
+        else:
+            harness = Harness(config, sink=out.sink)
+        code = _until_stopped(harness, tuple(command), stdin, out)
+    raise typer.Exit(code)
+
+
+def _until_stopped(
+    harness: Harness, argv: tuple[str, ...], stdin: bytes | None, out: Outlet
+) -> int:
+    from harness.cli.main import tell
+    from harness.cli.signals import Stopped, run_until_stopped
+
+    try:
+        report = run_until_stopped(lambda: harness.exec(argv, stdin))
+    except Stopped as stopped:
+        return stopped.code
+    except UserError:
+        raise
+    except HarnessError as fault:
+        out.drain()
+        tell(fault)
+        return FAILED
+    out.drain()
+    return told(report)
+
+
+def told(report: ExecReport) -> int:
+    """Say on stderr what the exit code alone cannot; the exit code."""
+    from harness.approvers.escape import lines
+
+    if report.result is None:
+        print("harness: refused by policy", file=sys.stderr)
+        for line in lines(report.refused or "", 1000):
+            print(f"  {line}", file=sys.stderr)
+        return REFUSED
+    code, words = ending(report.result)
+    if words:
+        print(f"harness: {words}", file=sys.stderr)
+    if report.changes and report.changes.files and sys.stderr.isatty():
+        from harness.cli.words import many
+
+        count = many(len(report.changes.files), "file")
+        print(f"harness: {count} changed: harness diff {report.session}", file=sys.stderr)
+    return code
+
+
+def ending(result: ExecResult) -> tuple[int, str]:
+    """The exit code of a command that ran, and words where the code alone would mislead."""
+    from harness.cli.words import duration, many
+    from harness.values.commands import ExitReason
+
+    code = 128 + result.signal if result.signal is not None else (result.code or 0)
+    match result.reason:
+        case ExitReason.TIMEOUT:
+            return TIMED_OUT, f"killed at the time limit, after {duration(result.usage.wall)}"
+        case ExitReason.KEEPER_LOST:
+            return FAILED, "the command was killed with its supervisor; its code is not known"
+        case ExitReason.OOM:
+            return code or 128 + signal.SIGKILL, "killed: out of memory (see `--memory`)"
+        case ExitReason.OUTPUT_LIMIT:
+            return code or 128 + signal.SIGKILL, "killed: it printed more than its limit"
+        case ExitReason.CANCELLED:
+            return code or 128 + signal.SIGINT, "cancelled"
+        case ExitReason.EXITED:
+            left = result.left_running
+            ended = f"{many(left, 'background process', 'background processes')} ended with the box"
+            return code, ended if left else ""
+
+
+def _stdin() -> bytes | None:
+    """Everything on standard input, unless that is a terminal; None for nothing.
+
+    Raises `UserError` above 64 MiB.
+    """
+    import select
+
+    try:
+        if sys.stdin is None or sys.stdin.isatty():
+            return None
+        if not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+            print("harness: waiting for standard input (</dev/null gives none)", file=sys.stderr)
+        data = sys.stdin.buffer.read(_STDIN + 1)
+    except (OSError, ValueError):  # closed, or a descriptor that cannot be waited for
+        return None
+    if len(data) > _STDIN:
+        raise UserError("standard input is larger than 64 MiB; put it into a file instead")
+    return data

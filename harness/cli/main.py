@@ -1,0 +1,78 @@
+"""The edge: arguments in, exit code out, and no traceback for what is not our fault."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from harness import __version__
+from harness.errors import HarnessError, SandboxLost
+
+_SIGPIPE = 141
+_INTERRUPTED = 130
+_EXEC_FAILED = 125
+
+
+def main() -> int:
+    """Run the command line; the exit code.
+
+    2 is a fault in what the user gave; `harness exec` keeps 125 for our own failures, so that
+    they cannot be taken for the command's.
+    """
+    if sys.argv[1:] == ["--version"]:
+        print(f"harness {__version__}")
+        return 0
+    try:
+        from harness.cli.app import app
+
+        app(prog_name="harness")
+    except HarnessError as fault:
+        tell(fault)
+        return failure(fault)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader is gone; the interpreter must not try to flush into it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SIGPIPE
+    except Exception as fault:  # noqa: BLE001 - the edge; what we did not foresee
+        return _unforeseen(fault)
+    return 0
+
+
+def tell(fault: HarnessError) -> None:
+    """A fault on stderr, with its evidence; nothing in it can steer the terminal."""
+    from harness.approvers.escape import visible
+
+    first, *rest = (str(fault) or type(fault).__name__).split("\n")
+    print(f"harness: {visible(first)}", file=sys.stderr)
+    evidence = fault.evidence if isinstance(fault, SandboxLost) else ()
+    for line in (*rest, *evidence):
+        print(f"  {visible(line)}", file=sys.stderr)
+
+
+def failure(fault: HarnessError) -> int:
+    """The exit code of a fault under the command that was typed."""
+    if fault.exit_code == 1 and sys.argv[1:2] == ["exec"]:
+        return _EXEC_FAILED
+    return fault.exit_code
+
+
+def _unforeseen(fault: Exception) -> int:
+    from harness.approvers.escape import visible
+
+    if os.environ.get("HARNESS_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(fault)
+    words = visible(f"{type(fault).__name__}: {fault}"[:500])
+    print(
+        f"harness: a fault of harness itself: {words}\n"
+        "  please report it with the command, `harness doctor` and what HARNESS_DEBUG=1 shows",
+        file=sys.stderr,
+    )
+    return _EXEC_FAILED if sys.argv[1:2] == ["exec"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

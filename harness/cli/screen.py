@@ -1,0 +1,247 @@
+"""What a person sees of a run: lines as it goes, a card at the end.
+
+Every word that is not ours is escaped before it is shown, and bounded.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.text import Text
+
+from harness.approvers.escape import lines, visible
+from harness.cli.card import card
+from harness.cli.words import duration, size
+from harness.values.calls import Call, Status
+from harness.values.events import (
+    ApprovalResolved,
+    BoxStarted,
+    BudgetNotice,
+    Failed,
+    Finished,
+    Message,
+    Record,
+    RunStarted,
+    ToolCompleted,
+    ToolResolved,
+    TurnRetried,
+    Warned,
+    WorkspaceChanged,
+    WorkspaceLoaded,
+)
+
+_TEXT_LINES = 40
+_COMMAND_LINES = 6
+_TAIL_LINES = 6
+_BAD = {Status.ERROR, Status.TIMEOUT, Status.INTERRUPTED, Status.INVALID, Status.NOT_STARTED}
+
+
+def make_console(file: io.TextIOBase | None = None, *, stderr: bool = False) -> Console:
+    """A console that adds nothing of its own: no markup, no emoji, no highlighting."""
+    return Console(
+        file=file,  # type: ignore[arg-type] # rich wants typing.IO; any text stream does
+        stderr=stderr,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the card at the end is made from."""
+
+    session: str = ""
+    started: RunStarted | None = None
+    changed: WorkspaceChanged | None = None
+    end: Finished | Failed | None = None
+    warnings: list[str] = field(default_factory=list[str])
+
+
+class Screen:
+    """An observer that writes for people. `write` takes finished text and must not block."""
+
+    def __init__(self, write: Callable[[str], None], *, width: int, colour: bool) -> None:
+        self._write = write
+        self._width = max(width, 40)
+        self._buffer = io.StringIO()
+        self._console = Console(
+            file=self._buffer,
+            force_terminal=colour,
+            width=self._width,
+            markup=False,
+            emoji=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        self._calls: dict[str, Call] = {}
+        self._turn = 0
+        self.seen = Seen()
+
+    def observe(self, record: Record) -> None:
+        """Show one record."""
+        self.seen.session = record.session
+        event = record.event
+        match event:
+            case RunStarted():
+                self.seen.started = event
+                self._started(event, record.session)
+            case BoxStarted():
+                self._box(event)
+            case WorkspaceLoaded():
+                self._notes(event.notes)
+            case Message():
+                self._message(event, record.turn)
+            case ToolResolved() | ToolCompleted() | ApprovalResolved():
+                self._call(event)
+            case _:
+                self._other(event)
+        self._flush()
+
+    def end(self) -> None:
+        """The card."""
+        self._console.print(card(self.seen, self._width))
+        self._flush()
+
+    def _other(self, event: object) -> None:
+        match event:
+            case TurnRetried():
+                wait = f"; again in {duration(event.wait)}" if event.wait else ""
+                self._line(f"  the model's side failed: {event.reason}{wait}", "yellow")
+            case BudgetNotice():
+                self._line(f"  {event.used} % of the budget of {event.budget} is used", "yellow")
+            case Warned():
+                self.seen.warnings.append(event.text)
+                self._line(f"  ! {event.text}", "yellow")
+            case WorkspaceChanged():
+                self.seen.changed = event
+            case Finished() | Failed():
+                self.seen.end = event
+            case _:
+                pass
+
+    def _started(self, event: RunStarted, session: str) -> None:
+        asked = "asks you" if event.attended else "nobody is asked"
+        mode = "" if event.mode == event.policy else f", mode {event.mode}"
+        self._pair("session", session)
+        self._pair("repository", event.repo)
+        self._pair("model", event.model)
+        self._pair("policy", f"{event.policy}{mode} ({asked})")
+
+    def _box(self, event: BoxStarted) -> None:
+        started = self.seen.started
+        limits = dict(started.limits) if started else {}
+        parts = [event.backend, event.image[:19] if event.image != event.backend else ""]
+        memory, wall = limits.get("memory"), limits.get("wall")
+        parts += [f"{limits.get('cpus')} cpus"] if "cpus" in limits else []
+        parts += [size(memory)] if isinstance(memory, int) else []
+        parts += [f"{limits.get('pids')} processes"] if "pids" in limits else []
+        parts += [duration(wall)] if isinstance(wall, int | float) else []
+        self._pair("box", " · ".join(p for p in parts if p))
+        if not event.isolated:
+            self._line("  ! nothing keeps this box from the host", "bold yellow")
+        weak = [name for name, held in event.limits.items() if held == "none"]
+        if weak:
+            self._line(f"  ! limits that this box does not enforce: {', '.join(weak)}", "yellow")
+
+    def _notes(self, notes: tuple[str, ...]) -> None:
+        for note in notes[:10]:
+            self._line(f"  ! {note}", "yellow")
+        if len(notes) > 10:
+            self._line(f"  ! and {len(notes) - 10} further notes (`harness sessions show`)")
+
+    def _message(self, event: Message, turn: int) -> None:
+        if turn != self._turn:
+            self._turn = turn
+            self._console.print()
+            self._line(f"turn {turn}", "bold")
+        if event.text.strip():
+            self._block(event.text.strip(), "  ", _TEXT_LINES)
+        for call in event.calls:
+            self._calls[call.id] = call
+
+    def _call(self, event: ToolResolved | ToolCompleted | ApprovalResolved) -> None:
+        match event:
+            case ToolResolved():
+                self._resolved(event)
+            case ApprovalResolved():
+                answer = "admitted" if event.approved else "refused"
+                self._line(f"    {answer} by {event.decided_by}", "dim")
+            case ToolCompleted():
+                self._completed(event)
+
+    def _resolved(self, event: ToolResolved) -> None:
+        call = self._calls.get(event.call_id)
+        first, *rest = _subject(call).split("\n") if call else [""]
+        head = Text.assemble(("  → ", "cyan"), (visible(event.tool[:64]), "bold cyan"), "  ")
+        self._console.print(head.append(visible(_short(first, self._width - 12))))
+        if rest:
+            self._block("\n".join(rest), "      ", _COMMAND_LINES)
+        if event.effect != "deny":
+            return
+        ops = ", ".join(dict.fromkeys(f"{o.op} [{o.risk}]" for o in event.operations))
+        self._line(f"    ✗ refused: {ops or 'not a call that can be run'}", "bold red")
+        for reason in [r for r in event.reasons if r.effect == "deny"][:5]:
+            place = f" ({reason.file}:{reason.line})" if reason.file else ""
+            why = f": {reason.why}" if reason.why else ""
+            self._block(f"{reason.source}{place}{why}", "      ", 4)
+        if event.advice:
+            self._block(event.advice, "      ", 4, "dim")
+
+    def _completed(self, event: ToolCompleted) -> None:
+        if event.status == Status.DENIED:
+            return
+        style = "red" if event.status in _BAD else "dim"
+        shown = event.text.rstrip("\n").split("\n")
+        left = len(shown) - _TAIL_LINES
+        if left > 0:
+            self._line(f"    │ … {left} lines above", "dim")
+        for line in shown[-_TAIL_LINES:]:
+            self._line(f"    │ {_short(line, self._width - 8)}", style)
+
+    def _block(self, text: str, indent: str, most: int, style: str = "") -> None:
+        wrapped = list(lines(text[: most * 400], self._width - len(indent)))
+        for line in wrapped[:most]:
+            self._console.print(Text(indent + line, style))
+        if len(wrapped) > most or len(text) > most * 400:
+            self._line(f"{indent}… (more in `harness sessions show`)", "dim")
+
+    def _pair(self, key: str, value: str) -> None:
+        self._console.print(Text.assemble((f"{key:<11}", "dim"), visible(value[:1000])))
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._console.print(Text(visible(text[:1000]), style))
+
+    def _flush(self) -> None:
+        text = self._buffer.getvalue()
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self._write(text)
+
+
+def _subject(call: Call) -> str:
+    """What a call is about: its command, pattern or path."""
+    args = call.args or {}
+    for key in ("command", "pattern", "path"):
+        value = args.get(key)
+        if isinstance(value, str):
+            where = args.get("path")
+            beside = f"  in {where}" if key == "pattern" and isinstance(where, str) else ""
+            return value + beside
+    return call.raw[:200]
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: max(limit - 1, 1)] + "…"
+
+
+def terminal_width() -> int:
+    """Columns of the terminal on stdout, or what COLUMNS says, or 100 where there is none."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
