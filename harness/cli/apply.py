@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from harness.approvers.escape import visible
 from harness.cli import options
 from harness.cli.diff import Session
 from harness.errors import UserError
@@ -34,6 +33,7 @@ def apply(
     Hooks, CI files and their like are held back unless each is named with --include. A target
     that has moved on since the session is refused.
     """
+    from harness.approvers.escape import visible
     from harness.cli.words import many
     from harness.library import History
 
@@ -58,6 +58,8 @@ def apply(
 
 
 def _listed(head: str, paths: Sequence[tuple[str, str]]) -> None:
+    from harness.approvers.escape import visible
+
     print(head)
     for path, reason in paths:
         print(f"  {visible(path)}: {visible(reason)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from harness.errors import ConfigError
@@ -62,7 +62,7 @@ class AfterOutput:
 
 
 @contextlib.contextmanager
-def approver(out: Outlet, *, person: bool) -> Iterator[Approver | None]:
+def approver(out: Outlet, *, person: bool) -> Generator[Approver | None]:
     """A person at the controlling terminal, whatever stdin and stdout are; or None."""
     if not person:
         yield None

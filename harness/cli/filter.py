@@ -31,7 +31,7 @@ class TerminalFilter:
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""
+        self._held: str = ""
         self._coloured = False
 
     def feed(self, data: bytes) -> str:
@@ -44,7 +44,7 @@ class TerminalFilter:
         return rest + (_RESET if self._coloured else "")
 
     def _pass(self, text: str, *, last: bool) -> str:
-        text = self._held + text
+        text = f"{self._held}{text}"
         self._held = ""
         out: list[str] = []
         at = 0

@@ -11,7 +11,7 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import BinaryIO, TextIO
 
 from harness.cli.filter import TerminalFilter
@@ -78,7 +78,7 @@ class Outlet:
 
 
 @contextlib.contextmanager
-def outlet(*, raw: bool = False) -> Iterator[Outlet]:
+def outlet(*, raw: bool = False) -> Generator[Outlet]:
     """The process's own streams, written to the end on every way out."""
     made = Outlet(sys.stdout, sys.stderr, raw=raw)
     try:

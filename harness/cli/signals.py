@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -55,6 +56,11 @@ def run_until_stopped(work: Callable[[], Coroutine[object, object, T]]) -> T:
 def _settle(number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
     """Say so, and let the next INT end the process even when the loop hangs."""
     loop.remove_signal_handler(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *_: os._exit(128 + signal.SIGINT))
+    signal.signal(signal.SIGINT, _abort)
     again = "; press again to stop at once" if number is signal.SIGINT else ""
     os.write(sys.stderr.fileno(), f"\nharness: stopping, and keeping the patch{again}\n".encode())
+
+
+def _abort(number: int, frame: FrameType | None) -> None:
+    del frame
+    os._exit(128 + number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def watched(out: Outlet, *, as_json: bool) -> Iterator[Observer]:
+def watched(out: Outlet, *, as_json: bool) -> Generator[Observer]:
     """An observer for one run. On the way out, whatever it is, people get the card."""
     if as_json:
         yield json_lines(out)
