@@ -1,0 +1,216 @@
+"""A box that is none: the supervisor as a plain process, its workspace a private directory.
+
+For tests, and for a harness that already runs inside a container. Commands run as the user who
+runs the harness, see the host's files and network, and end when the box is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import cast
+
+from harness.errors import SandboxError, SandboxRefused
+from harness.sandbox.binary import supervisor_binary
+from harness.sandbox.link import Link
+from harness.sandbox.supervised import SupervisedSandbox
+from harness.values.limits import BoxSpec, Capabilities, Enforcement, Limits
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_ENFORCED = {"nofile": Enforcement.HARD, "wall": Enforcement.SOFT, "output": Enforcement.SOFT}
+_ORPHAN_SECONDS = 15.0
+_HIGH_WATER = 1 << 20
+_CLOSE_SECONDS = 8.0
+
+
+class SocketPipe(asyncio.BufferedProtocol):
+    """A link's transport over a stream socket: reads into one buffer, never waits for anyone."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(256 * 1024)
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.link: Link | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.link is not None:
+            self.link.feed(memoryview(self._buffer)[:nbytes])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._writable.set()
+        if self.link is not None:
+            self.link.lost("the supervisor has ended")
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        await self._writable.wait()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class LocalSandbox(SupervisedSandbox):
+    """A workspace in a temporary directory, commands on the host. Isolates nothing."""
+
+    @classmethod
+    async def start(cls, spec: BoxSpec | None = None, *, binary: Path | None = None) -> LocalSandbox:
+        """A new box. Raises `SandboxRefused` for a spec that asks for more than this can give."""
+        spec = BoxSpec() if spec is None else spec
+        _refuse(spec)
+        program = supervisor_binary() if binary is None else binary
+        root = Path(tempfile.mkdtemp(prefix="harness-box-")).resolve()
+        started = False
+        try:
+            box = await cls._start_in(root, spec, program)
+            started = True
+        finally:
+            if not started:
+                await asyncio.to_thread(_remove, root)
+        return box
+
+    @classmethod
+    async def _start_in(cls, root: Path, spec: BoxSpec, program: Path) -> LocalSandbox:
+        for name in ("work", "home", "tmp"):
+            (root / name).mkdir(mode=0o700)
+        pipe = SocketPipe()
+        process = await _launch(program, pipe)
+        _limit(process.pid, spec.limits)
+        link = Link(pipe)
+        pipe.link = link
+        try:
+            hello = await link.open(token=secrets.token_bytes(32), orphan_seconds=_ORPHAN_SECONDS)
+        except BaseException:
+            pipe.close()
+            await _ended(process)
+            raise
+        expiry = asyncio.get_running_loop().call_later(
+            spec.limits.wall, link.lost, "the box has reached the end of its time"
+        )
+
+        async def on_close() -> None:
+            expiry.cancel()
+            await _ended(process)
+            await asyncio.to_thread(_remove, root)
+
+        return cls(
+            link,
+            root=str(root / "work"),
+            capabilities=_capabilities(hello.features),
+            image="local",
+            on_close=cast("Callable[[], Awaitable[None]]", on_close),
+            env=_environment(root, spec),
+            output_limit=spec.limits.output,
+        )
+
+
+def _capabilities(features: object) -> Capabilities:
+    said = dict(cast("dict[str, str]", features))
+    said.update(network="host", files="host")
+    return Capabilities(
+        backend="local",
+        isolated=False,
+        limits={field.name: _ENFORCED.get(field.name, Enforcement.NONE) for field in fields(Limits)},
+        features=said,
+    )
+
+
+def _refuse(spec: BoxSpec) -> None:
+    if spec.image is not None or spec.runtime is not None:
+        raise SandboxRefused("the local backend has neither images nor runtimes; use docker")
+    missing = sorted(spec.require - _ENFORCED.keys())
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise SandboxRefused(f"the local backend does not enforce {names}; use docker")
+
+
+def _environment(root: Path, spec: BoxSpec) -> dict[str, str]:
+    return {
+        "PATH": _PATH,
+        "HOME": str(root / "home"),
+        "TMPDIR": str(root / "tmp"),
+        "LANG": "C.UTF-8",
+        **spec.env,
+    }
+
+
+async def _launch(program: Path, pipe: SocketPipe) -> asyncio.subprocess.Process:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                "--one-user",
+                "--orphan-ms",
+                str(int(_ORPHAN_SECONDS * 1000)),
+                stdin=theirs,
+                stdout=theirs,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise SandboxError(f"cannot start `{program}`: {error.strerror}") from error
+    await asyncio.get_running_loop().create_connection(lambda: pipe, sock=ours)
+    return process
+
+
+def _limit(pid: int, limits: Limits) -> None:
+    for kind, value in ((resource.RLIMIT_NOFILE, limits.nofile), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(OSError, ValueError):
+            hard = resource.prlimit(pid, kind)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.prlimit(pid, kind, (value, value))
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """The supervisor ends its commands first; its keepers do where it cannot."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _remove(root: Path) -> None:
+    """Directories may have been made unreadable: make them ours again, then remove."""
+
+    def again(function: Callable[[str], object], path: str, _: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            Path(path).chmod(0o700)
+            function(path)
+
+    shutil.rmtree(root, onerror=again)
+    if root.exists():
+        shutil.rmtree(root, ignore_errors=True)
+
+

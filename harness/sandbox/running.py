@@ -1,0 +1,147 @@
+"""Channels of a link: a running command, a file operation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from harness.errors import SandboxError, SandboxLost
+from harness.ports import OutputSink
+from harness.sandbox.capture import Capture
+from harness.sandbox.frames import HEADER, FrameType
+from harness.sandbox.link import Link
+from harness.sandbox.messages import REASONS, Exit, Reply, read_exit, read_reply
+from harness.values.commands import Captured, ExecRequest, ExecResult, ExitReason
+
+CANCELLED = REASONS.index(ExitReason.CANCELLED)
+OUTPUT_LIMIT = REASONS.index(ExitReason.OUTPUT_LIMIT)
+
+PATIENCE = 15.0
+"""Seconds the supervisor gets beyond a deadline and its grace before it counts as lost."""
+
+
+def refusal(payload: bytes) -> SandboxError:
+    """What a REFUSED says, bounded and printable."""
+    text = payload[1:200].decode("ascii", "replace")
+    words = "".join(char if char.isprintable() else "?" for char in text)
+    return SandboxError(f"the box cannot start this: {words.lower()}")
+
+
+class Command:
+    """One EXEC: gathers output, counts it against a limit, waits for EXIT."""
+
+    def __init__(
+        self, link: Link, request: ExecRequest, limit: int | None, sink: OutputSink | None
+    ) -> None:
+        self._link = link
+        self._limit = limit
+        self._sink = sink
+        self._loop = asyncio.get_running_loop()
+        self._captures = {
+            FrameType.OUT: ("stdout", Capture(request.head, request.tail)),
+            FrameType.ERR: ("stderr", Capture(request.head, request.tail)),
+        }
+        self._total = 0
+        self.exit: asyncio.Future[Exit] = self._loop.create_future()
+        self.number = link.attach(self)
+
+    def received(self, kind: FrameType, payload: bytes) -> None:
+        if kind in self._captures:
+            self._output(kind, payload)
+        elif kind is FrameType.EXIT:
+            self._end(read_exit(payload))
+        elif kind is FrameType.REFUSED:
+            self.lost(refusal(payload))
+        elif kind is not FrameType.STARTED:
+            raise SandboxLost("the supervisor sent a message out of place")
+
+    def lost(self, error: SandboxError) -> None:
+        if not self.exit.done():
+            self.exit.set_exception(error)
+            self.exit.exception()  # whoever waits gets it; nobody waiting is no leak
+
+    def result(self, end: Exit) -> ExecResult:
+        return ExecResult(
+            code=end.code,
+            signal=end.signal,
+            reason=end.reason,
+            stdout=self._captured(FrameType.OUT),
+            stderr=self._captured(FrameType.ERR),
+            usage=end.usage,
+            left_running=end.left_running,
+        )
+
+    def _captured(self, kind: FrameType) -> Captured:
+        return self._captures[kind][1].captured()
+
+    def _output(self, kind: FrameType, payload: bytes) -> None:
+        name, capture = self._captures[kind]
+        self._link.consumed(self.number, len(payload) + HEADER.size)
+        if self.exit.done():
+            return
+        capture.add(payload)
+        over = self._limit is not None and self._total > self._limit
+        self._total += len(payload)
+        if self._limit is not None and self._total > self._limit and not over:
+            self._link.cancel(self.number, OUTPUT_LIMIT)
+        if self._sink is not None and not over:
+            # In the loop's own turn, in order: what a sink raises must not break the link.
+            self._loop.call_soon(self._sink, name, payload)
+
+    def _end(self, end: Exit) -> None:
+        if not self.exit.done():
+            self.exit.set_result(end)
+
+
+class FileCall:
+    """One FILE request: gathers at most `room` bytes of data, waits for REPLY."""
+
+    def __init__(self, link: Link, room: int) -> None:
+        self._link = link
+        self._room = room
+        self._data: list[bytes] = []
+        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.number = link.attach(self)
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._data)
+
+    def received(self, kind: FrameType, payload: bytes) -> None:
+        if kind is FrameType.OUT:
+            self._room -= len(payload)
+            if self._room < 0:
+                raise SandboxLost("the supervisor sent more data than was asked for")
+            self._data.append(payload)
+            self._link.consumed(self.number, len(payload) + HEADER.size)
+        elif kind is FrameType.REPLY:
+            if not self.reply.done():
+                self.reply.set_result(read_reply(payload))
+        elif kind is FrameType.REFUSED:
+            self.lost(refusal(payload))
+        else:
+            raise SandboxLost("the supervisor sent a message out of place")
+
+    def lost(self, error: SandboxError) -> None:
+        if not self.reply.done():
+            self.reply.set_exception(error)
+            self.reply.exception()
+
+
+async def settle(future: asyncio.Future[Exit] | asyncio.Future[Reply], seconds: float) -> bool:
+    """Wait for a future through any number of cancellations; False when time runs out."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while not future.done() and (left := until - loop.time()) > 0:
+        try:
+            await asyncio.wait((future,), timeout=left)
+        except asyncio.CancelledError:
+            continue
+    return future.done()
+
+
+def watchdog(seconds: float | None, expire: Callable[[], None]) -> asyncio.TimerHandle | None:
+    """The host's own deadline behind the one the supervisor was told."""
+    if seconds is None:
+        return None
+    return asyncio.get_running_loop().call_later(seconds, expire)
