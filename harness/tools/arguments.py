@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import posixpath
-
 from harness.errors import FileFault
+from harness.operations.paths import absolute, normal
+from harness.operations.places import Places
 from harness.ports import ToolContext
 from harness.tools.text import clean, first, name
 from harness.values.calls import Args, Json, Status, ToolOutput
@@ -39,10 +39,16 @@ def flag_arg(args: Args, key: str) -> bool:
 
 
 def real(context: ToolContext, path: str) -> str:
-    """The judged real path behind a path argument. Raises `FileFault` if none was judged."""
-    lexical = posixpath.normpath(posixpath.join(context.box.root, path))
-    lexical = "/" + lexical.lstrip("/")
-    found = context.links.get(lexical)
+    """The judged real path behind a path argument. Raises `FileFault` if none was judged.
+
+    The path is spelled out by the same rules as for judgement, so it is found there or nowhere.
+    A `..` behind a name leads where the kernel would go, through a link if there is one.
+    """
+    root = context.box.root
+    spelled = absolute(path, root, Places().home)
+    found = None
+    if spelled is not None:
+        found = context.links.get(spelled) or context.links.get(normal(spelled))
     if found is None:
         raise FileFault("name", path, "this path was not resolved; use a plain path")
     return found

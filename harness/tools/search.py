@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.errors import FileFault
+from harness.operations.secrets import is_secret_path
 from harness.ports import ToolContext
 from harness.tools.arguments import done, failed, failure, flag_arg, real, shown, text_arg
 from harness.tools.text import MODEL_TEXT, decode, first, size
@@ -23,7 +24,8 @@ _MISSING = (126, 127)
 _DESCRIPTION = f"""\
 Search files below `path` (the workspace root if absent) for a regular expression, line by \
 line, and get `path:line:text`. `glob` names the files to look at, as in .gitignore: `*.py` at \
-any depth, `src/**/*.c`. Binary files, links and `.git` are skipped. At most {_SHOWN} lines, \
+any depth, `src/**/*.c`. Binary files, links and `.git` are skipped, and files \
+that may hold credentials are withheld. At most {_SHOWN} lines, \
 each cut at {_LINE} characters; a last line in brackets says if there was more. Keep to plain \
 syntax (groups, classes, `\\b`, `\\d`, `|`): lookaround is not there on every image.\
 """
@@ -67,6 +69,14 @@ class _Query:
         yield ("grep", "-E", *plain, *end)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which matches to show. `secrets`: what was judged was itself a place of credentials."""
+
+    by_glob: Callable[[str], bool]
+    secrets: bool
+
+
 class Search:
     """`read_only`: it starts a process, but one that only reads below a judged path."""
 
@@ -92,7 +102,7 @@ class Search:
         result = await _first_that_works(query, max(limit, 0.001), context)
         if result is None:
             return failed("the image has neither rg nor grep: search with shell", code=127)
-        return _output(result, glob, context)
+        return _output(result, _Wanted(_matcher(glob), is_secret_path(path)), context)
 
 
 async def _first_that_works(
@@ -120,14 +130,15 @@ async def _first_that_works(
     return complaint
 
 
-def _output(result: ExecResult, glob: str, context: ToolContext) -> ToolOutput:
+def _output(result: ExecResult, wanted: _Wanted, context: ToolContext) -> ToolOutput:
     if result.code == 2 and not result.stdout.total:
         if result.stderr.head:
             said = first(decode(result.stderr.head), 1000).strip()
             return failed(f"the search was refused: {said}", code=2)
         return done("no matches (some files could not be read)", matches=0)
-    lines, more = _lines(result.stdout.head, glob, context)
+    lines, more, withheld = _lines(result.stdout.head, wanted, context)
     more = more or result.stdout.truncated or result.reason is ExitReason.OUTPUT_LIMIT
+    matches = len(lines)
     late = result.reason is ExitReason.TIMEOUT
     if result.reason in (ExitReason.OOM, ExitReason.KEEPER_LOST, ExitReason.CANCELLED):
         return failed(f"the search was ended early ({result.reason.value})")
@@ -135,30 +146,34 @@ def _output(result: ExecResult, glob: str, context: ToolContext) -> ToolOutput:
         lines.append("[… the search took too long and was ended: name a smaller path …]")
     elif more:
         lines.append("[… there are more matches: use a narrower pattern, path or glob …]")
+    if withheld:
+        lines.append(f"[… {withheld} lines withheld: their files may hold credentials …]")
     text = "\n".join(lines) or "no matches"
     status = Status.TIMEOUT if late else Status.OK
-    return ToolOutput(status, text, {"matches": len(lines), "truncated": more or late})
+    return ToolOutput(status, text, {"matches": matches, "truncated": more or late})
 
 
-def _lines(data: bytes, glob: str, context: ToolContext) -> tuple[list[str], bool]:
-    """Matches as `path:line:text`, and whether some are not shown."""
-    wanted = _matcher(glob)
+def _lines(data: bytes, wanted: _Wanted, context: ToolContext) -> tuple[list[str], bool, int]:
+    """Matches as `path:line:text`, whether some are not shown, and how many are withheld."""
     lines: list[str] = []
-    used = 0
+    used = withheld = 0
     for raw in data.split(b"\n"):
         path, nul, rest = raw.partition(b"\0")
         number, colon, text = rest.partition(b":")
         if not (nul and colon and number.isdigit()):
             continue
         where = path.decode("utf-8", "surrogateescape")
-        if not wanted(where.removeprefix(context.box.root.rstrip("/") + "/")):
+        if not wanted.by_glob(where.removeprefix(context.box.root.rstrip("/") + "/")):
+            continue
+        if not wanted.secrets and is_secret_path(where):
+            withheld += 1
             continue
         line = f"{shown(context, where)}:{number.decode()}:{_short(text)}"
         used += size(line) + 1
         if len(lines) >= _SHOWN or used > MODEL_TEXT:
-            return lines, True
+            return lines, True, withheld
         lines.append(line)
-    return lines, False
+    return lines, False, withheld
 
 
 def _short(text: bytes) -> str:

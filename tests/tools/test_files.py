@@ -136,6 +136,18 @@ def test_the_judged_real_path_is_opened_and_not_the_one_that_was_asked(box, call
     assert out.text == "judged"
 
 
+def test_a_path_that_climbs_leads_where_the_kernel_would_go(box, call, context):
+    put(box, "lexical", "lexical")
+    put(box, "far/away/x", "")
+    put(box, "far/lexical", "kernel")
+    Path(box.root, "link").symlink_to("far/away")
+    asked = f"{box.root}/link/../lexical"
+    links = {f"{box.root}/lexical": f"{box.root}/lexical", asked: f"{box.root}/far/lexical"}
+    reader = builtin_tools()["read_file"]
+    made = type(context("a"))(box, links, None, "c")
+    assert asyncio.run(reader.run({"path": "link/../lexical"}, made)).text == "kernel"
+
+
 def test_write_creates_and_replaces(box, call):
     assert call("write_file", path="d/a", content="né\n").text == "wrote 4 bytes to d/a (created)"
     out = call("write_file", path="d/a", content="")

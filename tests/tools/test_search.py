@@ -119,3 +119,11 @@ def test_a_search_that_takes_too_long_is_a_timeout_with_what_was_found(box, cont
 
 def test_a_missing_path_is_an_error(box, context):
     assert search(context, pattern="x", path="nope").status is Status.ERROR
+
+
+def test_files_that_may_hold_credentials_are_withheld_unless_they_were_judged(any_box, context):
+    Path(any_box.root, ".env").write_text("value = hunter2\n")
+    out = search(context, pattern="hunter2")
+    assert out.text == "[… 1 lines withheld: their files may hold credentials …]"
+    assert out.facts["matches"] == 0
+    assert search(context, pattern="hunter2", path=".env").text == ".env:1:value = hunter2"
