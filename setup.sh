@@ -76,9 +76,9 @@ install_harness() {
 fingerprint() {
   {
     "$PY" -V
-    cat pyproject.toml hatch_build.py
-    find sandbox_images/supervisor -type f \( -name '*.[ch]' -o -name '*.py' \) -print0 | sort -z | xargs -0 cat
-  } 2>/dev/null | sha256sum | cut -d' ' -f1
+    find . -maxdepth 3 \( -path ./pyproject.toml -o -path './hatch_build.py' -o -path './sandbox_images/supervisor/*.[chp]*' \) \
+      -print0 | sort -z | xargs -0 cat
+  } | sha256sum | cut -d' ' -f1
 }
 
 ready_python() {
