@@ -57,14 +57,18 @@ def lines(text: str, width: int) -> Iterator[str]:
 
 
 def wrapped(line: str, width: int) -> Iterator[str]:
-    """One escaped line in pieces of at most `width` columns (or one character)."""
-    start, used = 0, 0
+    """One escaped line in pieces of at most `width` columns (or one character), after a space
+    where one is in the last half. The pieces joined are the line."""
+    start, used, space = 0, 0, 0
     for i, char in enumerate(line):
         cells = columns(char)
         if used and used + cells > width:
-            yield line[start:i]
-            start, used = i, 0
+            end = space if space > start and columns(line[start:space]) * 2 > width else i
+            yield line[start:end]
+            start, used = end, columns(line[end:i])
         used += cells
+        if char == " ":
+            space = i + 1
     yield line[start:]
 
 

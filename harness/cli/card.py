@@ -63,7 +63,7 @@ def _finished(end: Finished) -> Iterable[Text]:
     yield head.append(
         f"  after {many(end.turns, 'turn')} in {duration(end.seconds)}", "not bold default"
     )
-    calls = many(end.tool_calls, "call")
+    calls = f"{end.tool_calls:,}"
     yield _row("calls", calls + (f", {end.denied:,} refused" if end.denied else ""))
     yield _row("tokens", _tokens(end))
 
@@ -106,4 +106,4 @@ def _row(key: str, value: str) -> Text:
 
 
 def _next(*commands: str) -> Text:
-    return _row("next", "  ·  ".join(visible(c) for c in commands))
+    return _row("next", "\n           ".join(visible(c) for c in commands))

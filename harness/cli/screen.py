@@ -129,7 +129,7 @@ class Screen:
         asked = "asks you" if event.attended else "nobody is asked"
         mode = "" if event.mode == event.policy else f", mode {event.mode}"
         self._pair("session", session)
-        self._pair("repository", event.repo)
+        self._pair("repo", event.repo)
         self._pair("model", event.model)
         self._pair("policy", f"{event.policy}{mode} ({asked})")
 
@@ -137,8 +137,8 @@ class Screen:
         started = self.seen.started
         limits = dict(started.limits) if started else {}
         parts = [event.backend, event.image[:19] if event.image != event.backend else ""]
-        memory, wall = limits.get("memory"), limits.get("wall")
-        parts += [f"{limits.get('cpus')} cpus"] if "cpus" in limits else []
+        cpus, memory, wall = (limits.get(name) for name in ("cpus", "memory", "wall"))
+        parts += [f"{cpus:g} cpus"] if isinstance(cpus, int | float) else []
         parts += [size(memory)] if isinstance(memory, int) else []
         parts += [f"{limits.get('pids')} processes"] if "pids" in limits else []
         parts += [duration(wall)] if isinstance(wall, int | float) else []
@@ -212,7 +212,7 @@ class Screen:
             self._line(f"{indent}… (more in `harness sessions show`)", "dim")
 
     def _pair(self, key: str, value: str) -> None:
-        self._console.print(Text.assemble((f"{key:<11}", "dim"), visible(value[:1000])))
+        self._console.print(Text.assemble((f"{key:<9}", "dim"), visible(value[:1000])))
 
     def _line(self, text: str, style: str = "") -> None:
         self._console.print(Text(visible(text[:1000]), style))
