@@ -13,7 +13,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import cast
@@ -45,14 +45,14 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's signature
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.link is not None:
             self.link.feed(memoryview(self._buffer)[:nbytes])
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._writable.set()
         if self.link is not None:
             self.link.lost("the supervisor has ended")
@@ -79,12 +79,14 @@ class LocalSandbox(SupervisedSandbox):
     """A workspace in a temporary directory, commands on the host. Isolates nothing."""
 
     @classmethod
-    async def start(cls, spec: BoxSpec | None = None, *, binary: Path | None = None) -> LocalSandbox:
+    async def start(
+        cls, spec: BoxSpec | None = None, *, binary: Path | None = None
+    ) -> LocalSandbox:
         """A new box. Raises `SandboxRefused` for a spec that asks for more than this can give."""
         spec = BoxSpec() if spec is None else spec
         _refuse(spec)
         program = supervisor_binary() if binary is None else binary
-        root = Path(tempfile.mkdtemp(prefix="harness-box-")).resolve()
+        root = await asyncio.to_thread(_make_root)
         started = False
         try:
             box = await cls._start_in(root, spec, program)
@@ -96,8 +98,6 @@ class LocalSandbox(SupervisedSandbox):
 
     @classmethod
     async def _start_in(cls, root: Path, spec: BoxSpec, program: Path) -> LocalSandbox:
-        for name in ("work", "home", "tmp"):
-            (root / name).mkdir(mode=0o700)
         pipe = SocketPipe()
         process = await _launch(program, pipe)
         _limit(process.pid, spec.limits)
@@ -123,19 +123,40 @@ class LocalSandbox(SupervisedSandbox):
             root=str(root / "work"),
             capabilities=_capabilities(hello.features),
             image="local",
-            on_close=cast("Callable[[], Awaitable[None]]", on_close),
+            on_close=on_close,
             env=_environment(root, spec),
             output_limit=spec.limits.output,
         )
 
 
-def _capabilities(features: object) -> Capabilities:
-    said = dict(cast("dict[str, str]", features))
+class LocalBackend:
+    """Makes local boxes; holds nothing between them."""
+
+    async def create(self, spec: BoxSpec, *, run: str) -> LocalSandbox:  # noqa: ARG002 - no list to name it in
+        """See `LocalSandbox.start`."""
+        return await LocalSandbox.start(spec)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _make_root() -> Path:
+    """A private directory whose path holds no link, as the file operations demand."""
+    root = Path(tempfile.mkdtemp(prefix="harness-box-")).resolve()
+    for name in ("work", "home", "tmp"):
+        (root / name).mkdir(mode=0o700)
+    return root
+
+
+def _capabilities(features: Mapping[str, str]) -> Capabilities:
+    said = dict(features)
     said.update(network="host", files="host")
     return Capabilities(
         backend="local",
         isolated=False,
-        limits={field.name: _ENFORCED.get(field.name, Enforcement.NONE) for field in fields(Limits)},
+        limits={
+            field.name: _ENFORCED.get(field.name, Enforcement.NONE) for field in fields(Limits)
+        },
         features=said,
     )
 
@@ -168,8 +189,8 @@ async def _launch(program: Path, pipe: SocketPipe) -> asyncio.subprocess.Process
                 "--one-user",
                 "--orphan-ms",
                 str(int(_ORPHAN_SECONDS * 1000)),
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=asyncio.subprocess.DEVNULL,
                 env={},
                 cwd="/",
@@ -212,5 +233,3 @@ def _remove(root: Path) -> None:
     shutil.rmtree(root, onerror=again)
     if root.exists():
         shutil.rmtree(root, ignore_errors=True)
-
-

@@ -26,7 +26,7 @@ _EXEC = struct.Struct("<IIIHH")
 _LENGTH = struct.Struct("<I")
 _EXIT = struct.Struct("<BBBBIQQQQQQI12x")
 _FILE = struct.Struct("<BBHIQQI")
-_REPLY = struct.Struct("<B7xQ")
+_REPLY_SIZE = 16
 _STAT = struct.Struct("<B3xIQqqQHH")
 _UPLOAD = struct.Struct("<B3xIIQ")
 _LEASE_TAIL = struct.Struct("<I")
@@ -167,7 +167,7 @@ class Exit:
 def read_exit(payload: bytes) -> Exit:
     if len(payload) != _EXIT.size:
         raise SandboxLost("the supervisor's exit message is malformed")
-    fields = _EXIT.unpack(payload)
+    fields: tuple[int, ...] = _EXIT.unpack(payload)
     reason, kind, measured, _, value, wall, user, system, rss, _, _, left = fields
     lost = reason == REASONS.index(ExitReason.KEEPER_LOST)
     known = reason < len(REASONS) and kind == (0 if lost else kind) and (lost or kind in {1, 2})
@@ -214,10 +214,10 @@ class Reply:
 
 
 def read_reply(payload: bytes) -> Reply:
-    if len(payload) < _REPLY.size or payload[0] >= len(FAULTS):
+    if len(payload) < _REPLY_SIZE or payload[0] >= len(FAULTS):
         raise SandboxLost("the supervisor's reply is malformed")
-    code, value = _REPLY.unpack_from(payload)
-    return Reply(FAULTS[code], value, payload[_REPLY.size :])
+    value = int.from_bytes(payload[8:16], "little")
+    return Reply(FAULTS[payload[0]], value, payload[_REPLY_SIZE:])
 
 
 def read_stats(data: bytes) -> Iterator[Stat]:
@@ -226,7 +226,8 @@ def read_stats(data: bytes) -> Iterator[Stat]:
     while at < len(data):
         if len(data) - at < _STAT.size:
             raise SandboxLost("the supervisor's listing is cut short")
-        kind, mode, size, mtime, ctime, inode, name, target = _STAT.unpack_from(data, at)
+        fields: tuple[int, ...] = _STAT.unpack_from(data, at)
+        kind, mode, size, mtime, ctime, inode, name, target = fields
         at += _STAT.size
         end = at + name + target
         if kind >= len(KINDS) or end > len(data):

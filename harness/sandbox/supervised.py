@@ -98,7 +98,7 @@ class SupervisedSandbox:
     container or directory there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a box, each by name
         self,
         link: Link,
         *,
@@ -179,7 +179,7 @@ class SupervisedSandbox:
 
     async def list(self, path: str, *, depth: int = 1, limit: int = 10_000) -> tuple[Stat, ...]:
         limit = max(limit, 0)
-        request = self._request(FileOp.LIST, path, a=max(depth, 0), b=limit)
+        request = self._request(FileOp.LIST, path, a=max(depth, 1), b=limit)
         call = FileCall(self._link, min(limit * STAT_LIMIT, _ANSWER_LIMIT))
         await self._run(call, request, path)
         return tuple(read_stats(call.data))
@@ -313,5 +313,3 @@ class SupervisedSandbox:
         if reply.fault:
             raise _fault(reply.fault, _text(reply.extra) if reply.extra else path)
         return reply
-
-

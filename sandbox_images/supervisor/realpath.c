@@ -75,9 +75,12 @@ static bool follow(const char *target, size_t length)
     if (length == 0 || length + left + 2 > ROOM)
         return false;
     memcpy(scratch, target, length);
-    scratch[length] = '/';
-    memcpy(scratch + length + 1, todo, left + 1);
-    memcpy(todo, scratch, length + left + 2);
+    scratch[length] = 0;
+    if (left) {
+        scratch[length] = '/';
+        memcpy(scratch + length + 1, todo, left + 1);
+    }
+    memcpy(todo, scratch, strlen(scratch) + 1);
     if (target[0] == '/')
         done[0] = 0;
     return true;

@@ -57,11 +57,14 @@ static uint8_t skip_or_put(struct operation *o, int fd, uint64_t length)
 
 static uint8_t make_file(struct operation *o, int directory, const char *name, uint32_t mode, uint64_t length)
 {
-    int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(directory, name, flags, 0600);
+    if (fd < 0 && errno == EEXIST && unlinkat(directory, name, 0) == 0)
+        fd = openat(directory, name, flags, 0600);
     if (fd < 0)
         return fault_of(errno);
     uint8_t fault = skip_or_put(o, fd, length);
-    if (fault == OK && fchmod(fd, mode & 07777) != 0)
+    if (fault == OK && fchmod(fd, mode & 0777) != 0)
         fault = fault_of(errno);
     close(fd);
     return fault;
@@ -76,7 +79,7 @@ static uint8_t make_directory(int directory, const char *name, uint32_t mode)
     int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOTDIR ? FAULT_EXISTS : fault_of(errno);
-    bool done = fstat(fd, &status) == 0 && fchmod(fd, mode & 07777) == 0;
+    bool done = fstat(fd, &status) == 0 && fchmod(fd, mode & 0777) == 0;
     close(fd);
     return done ? OK : fault_of(errno);
 }
@@ -88,7 +91,12 @@ static uint8_t make_link(struct operation *o, int directory, const char *name, u
     if (!operation_take(o, chunk, length))
         return FAULT_IO;
     chunk[length] = 0;
-    return symlinkat((char *)chunk, directory, name) == 0 ? OK : fault_of(errno);
+    const char *target = (const char *)chunk;
+    if (symlinkat(target, directory, name) == 0)
+        return OK;
+    if (errno != EEXIST || unlinkat(directory, name, 0) != 0)
+        return fault_of(errno);
+    return symlinkat(target, directory, name) == 0 ? OK : fault_of(errno);
 }
 
 static uint8_t make_entry(struct operation *o, int root, const uint8_t *head)
