@@ -10,13 +10,12 @@ import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from harness.errors import SandboxError
-from harness.ports import Sandbox
 from harness.sandbox import hardening, reaper
 from harness.sandbox.admission import admit, docker_capabilities
 from harness.sandbox.attach import AttachPipe, attach
+from harness.sandbox.binary import supervisor_binary
 from harness.sandbox.delivery import ensure_volume, refill
 from harness.sandbox.endpoint import Endpoint, discover
 from harness.sandbox.engine import Engine, flag_at, mapping_at, number_at, text_at
@@ -36,35 +35,21 @@ DEADLINE_SLACK = 60.0
 """Seconds past a box's wall limit after which anybody's reaper may take it."""
 
 
-class Backend(Protocol):
-    """Makes boxes of one kind."""
-
-    async def create(self, spec: BoxSpec, *, run: str) -> Sandbox:
-        """A new box, ready for use. `run` names its run in the engine's list.
-
-        Raises `SandboxRefused`, `ImageMissing`, `EngineUnavailable` or another `SandboxError`.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Let go of the backend's connections. Boxes are closed by those who hold them."""
-        ...
-
-
 class DockerBackend:
     """Boxes on one engine. Connects when the first box is made."""
 
     def __init__(
         self,
-        supervisor: bytes,
         *,
+        supervisor: bytes | None = None,
         endpoint: Endpoint | None = None,
         recipes: Path | None = None,
         progress: Progress | None = None,
         leases: Leases | None = None,
         orphan_seconds: float = ORPHAN_SECONDS,
     ) -> None:
-        """`supervisor` is the binary for PID 1. Without an endpoint it is discovered."""
+        """Without an endpoint it is discovered. `supervisor` is the binary for PID 1, by default
+        this installation's for the engine's machine."""
         self._supervisor = supervisor
         self._endpoint = endpoint or discover(os.environ, Path.home())
         self._engine = Engine(self._endpoint)
@@ -86,15 +71,16 @@ class DockerBackend:
         return self._images
 
     async def create(self, spec: BoxSpec, *, run: str) -> SupervisedSandbox:
-        """See `Backend`."""
+        """See `backends.Backend`."""
         info = await self._engine.info()
         capabilities = docker_capabilities(info, spec)
         admit(info, spec, capabilities, 0)
         image = await self._images.resolve(spec.image)
         admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
         watch = await self._watching()
+        program = await self._program(text_at(info, "Architecture"))
         async with self._delivering:
-            volume = await ensure_volume(self._engine, self._supervisor)
+            volume = await ensure_volume(self._engine, program)
         plan = self._plan(spec, image, volume, run)
         try:
             return await self._open(plan, watch, capabilities)
@@ -103,7 +89,7 @@ class DockerBackend:
                 raise
         # the volume exists and lacks the program: whoever made it died half-way
         async with self._delivering:
-            await refill(self._engine, self._supervisor)
+            await refill(self._engine, program)
         return await self._open(self._plan(spec, image, volume, run), watch, capabilities)
 
     async def list_boxes(self) -> tuple[BoxRow, ...]:
@@ -114,7 +100,7 @@ class DockerBackend:
         return await reaper.reap(self._engine, self._leases, self._here, time.time())
 
     async def close(self) -> None:
-        """See `Backend`."""
+        """See `backends.Backend`."""
         if self._reaping is not None:
             self._reaping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -131,7 +117,14 @@ class DockerBackend:
             reaper.SPEC: hardening.spec_digest(spec, image.digest),
             reaper.DEADLINE: str(int(time.time() + spec.limits.wall + DEADLINE_SLACK)),
         }
-        return BoxPlan(spec, image.digest, image.facts, volume, (hardening.SUPERVISOR,), labels)
+        command = hardening.supervisor_command(self._orphan_seconds)
+        return BoxPlan(spec, image.digest, image.facts, volume, command, labels)
+
+    async def _program(self, machine: str) -> bytes:
+        if self._supervisor is None:
+            path = supervisor_binary(machine)
+            self._supervisor = await asyncio.to_thread(path.read_bytes)
+        return self._supervisor
 
     async def _watching(self) -> EventWatch:
         async with self._starting:
@@ -202,6 +195,7 @@ class _Box:
             image=self._plan.image,
             on_close=self.end,
             env=hardening.environment(self._plan.image_facts, self._plan.spec),
+            output_limit=self._plan.spec.limits.output,
         )
 
     async def end(self) -> None:

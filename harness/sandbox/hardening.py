@@ -50,6 +50,12 @@ class BoxPlan:
         return image_volumes(self.image_facts)
 
 
+def supervisor_command(orphan_seconds: float) -> tuple[str, ...]:
+    """`orphan_seconds` bounds also the time before the first word of a controller."""
+    wait = str(round(orphan_seconds * 1000))
+    return (SUPERVISOR, "--uid", str(UID), "--gid", str(UID), "--orphan-ms", wait)
+
+
 def home_size(limits: Limits) -> int:
     return min(limits.scratch, 256 * MIB)
 
@@ -74,7 +80,7 @@ def spec_digest(spec: BoxSpec, image: str) -> str:
 
 def environment(image_facts: Facts, spec: BoxSpec) -> dict[str, str]:
     """What every command gets: the image's own, then the user's home, then the box's."""
-    found: dict[str, str] = {"PATH": DEFAULT_PATH}
+    found: dict[str, str] = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
     for entry in items_at(image_facts, "Config", "Env"):
         if isinstance(entry, str) and "=" in entry:
             name, _, value = entry.partition("=")

@@ -113,8 +113,8 @@ def test_this_checkout_has_a_recipe() -> None:
 
 
 def test_a_supervisors_archive_holds_one_program() -> None:
-    archive = tarfile.open(fileobj=io.BytesIO(supervisor_tar(b"\x7fELF")))
-    entry = archive.getmember(".harness/supervisor")
+    with tarfile.open(fileobj=io.BytesIO(supervisor_tar(b"\x7fELF"))) as archive:
+        entry = archive.getmember(".harness/supervisor")
     assert (entry.mode, entry.size, entry.uid) == (0o555, 4, 0)
     assert supervisor_tar(b"a") == supervisor_tar(b"a")
 
