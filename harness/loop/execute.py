@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.loop.parts import Parts
@@ -33,9 +33,16 @@ async def execute(
 ) -> tuple[ToolCompleted, ...]:
     """Run one batch, side by side if it holds more than one call; results in source order.
 
-    Raises `SandboxError`: what goes wrong around a box is never a result.
+    Raises `SandboxError`: what goes wrong around a box is never a result. At the first error
+    the rest of the batch is cancelled and waited for.
     """
-    return await _together([_one(each, parts) for each in resolved])
+    tasks = [asyncio.ensure_future(_one(each, parts)) for each in resolved]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _one(resolved: Runnable | Refused, parts: Parts) -> ToolCompleted:
@@ -57,14 +64,3 @@ async def _one(resolved: Runnable | Refused, parts: Parts) -> ToolCompleted:
 def _result(call: Call, output: ToolOutput) -> ToolCompleted:
     text = output.text or "(no output)"
     return ToolCompleted(call.id, call.tool, output.status.value, text, output.facts)
-
-
-async def _together(work: list[Coroutine[None, None, ToolCompleted]]) -> tuple[ToolCompleted, ...]:
-    """All results in order; at the first error the rest is cancelled and waited for."""
-    tasks = [asyncio.ensure_future(each) for each in work]
-    try:
-        return tuple(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

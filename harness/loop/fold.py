@@ -32,7 +32,7 @@ class State:
     `open` holds the calls that have no result yet, in the order they were asked for, and
     `started` the ids among them that began. `streak` counts replies in a row of the same
     branch. `effects` counts tools that began and may change something. `known_requests`
-    counts replies whose usage was reported.
+    counts replies whose usage was reported. `changed` is the last checkpoint.
     """
 
     items: list[Item] = field(default_factory=list[Item])
@@ -50,7 +50,7 @@ class State:
     denied: int = 0
     waited: float = 0.0
     effects: int = 0
-    patch: str = ""
+    changed: WorkspaceChanged | None = None
     notices: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     ended: bool = False
 
@@ -92,8 +92,8 @@ def _bookkeeping(state: State, event: Event) -> None:
             state.effects += effects
         case ApprovalResolved(waited=waited):
             state.waited += waited
-        case WorkspaceChanged(patch=patch):
-            state.patch = patch
+        case WorkspaceChanged() as changed:
+            state.changed = changed
         case Finished() | Failed():
             state.ended = True
         case _:

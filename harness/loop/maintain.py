@@ -34,7 +34,8 @@ async def checkpoint(parts: Parts) -> None:
     changes = await parts.workspace.changes(parts.box)
     digest = await session.log.put_blob(changes.patch)
     session.checked = seen
-    if digest != session.state.patch and (changes.files or session.state.patch):
+    known = session.state.changed
+    if digest != known.patch if known else changes.files:
         await session.append(_on_record(changes, digest))
 
 

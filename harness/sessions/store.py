@@ -144,6 +144,10 @@ class Store:
         stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d-%H%M%S")
         return FileLog(self._root / f"{stamp}-{secrets.token_hex(4)}", clock)
 
+    def folder(self, session: str) -> Path:
+        """Where a session keeps what is its own."""
+        return self._root / session
+
     def ids(self) -> tuple[str, ...]:
         """Newest first."""
         try:

@@ -29,8 +29,9 @@ class Config:
     `policy` is a built-in name or a file; None is `ask-before-write` where a person answers and
     `full-auto` where nobody does. `mode` None is the policy's own. `model` is `provider/model`
     or `scripted:FILE`. `env` holds the variables that enter the box. `state` is where sessions
-    are kept. `timeout` bounds one command, in seconds. `origins` tells where each value that is
-    not a default was written.
+    are kept. `timeout` bounds one command, in seconds. `assume_isolated` says that this process
+    is boxed already, so that a backend that isolates nothing will do. `origins` tells where
+    each value that is not a default was written.
     """
 
     repo: Path
@@ -47,6 +48,7 @@ class Config:
     budgets: Budgets = field(default_factory=Budgets)
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout: float = 600.0
+    assume_isolated: bool = False
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -60,6 +62,14 @@ def _network(value: object) -> str:
     if value not in {Network.NONE.value}:
         raise ValueError(f"network `{value}` is not built yet; a box has `none`")
     return str(value)
+
+
+def _flag(value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError(f"`{value}` is neither `true` nor `false`")
+    return found
 
 
 _LIMITS: Mapping[str, Callable[[object], object]] = {
@@ -90,6 +100,7 @@ SETTINGS: Mapping[str, Callable[[object], object]] = {
     "network": _network,
     "state": _word,
     "timeout": span,
+    "assume_isolated": _flag,
     **{f"limits.{name}": read for name, read in _LIMITS.items()},
     **{f"budgets.{name}": read for name, read in _BUDGETS.items()},
 }
@@ -127,7 +138,7 @@ def load_config(
     Raises `ConfigError` with file and line.
     """
     settings = _Settings()
-    for path in (Path("/etc/harness/config.yaml"), _user_file(environ)):
+    for path in (Path("/etc/harness/config.yaml"), user_folder(environ) / "config.yaml"):
         for name, (value, line) in _read_file(path).items():
             settings.put(name, value, f"{path}:{line}")
     _project(repo, settings)
@@ -176,10 +187,10 @@ def _state(environ: Mapping[str, str]) -> Path:
     return Path(home) / "harness" if home else platformdirs.user_state_path("harness")
 
 
-def _user_file(environ: Mapping[str, str]) -> Path:
+def user_folder(environ: Mapping[str, str]) -> Path:
+    """Where the user's own configuration and policy are."""
     home = environ.get("XDG_CONFIG_HOME")
-    base = Path(home) / "harness" if home else platformdirs.user_config_path("harness")
-    return base / "config.yaml"
+    return Path(home) / "harness" if home else platformdirs.user_config_path("harness")
 
 
 def _project(repo: Path, settings: _Settings) -> None:

@@ -1,0 +1,26 @@
+"""The embeddable harness: what every front end calls.
+
+A front end makes a `Config`, gives a `Harness` what is its own (who answers, who watches), and
+awaits one run. Nothing here prints, handles signals or configures logging.
+"""
+
+from __future__ import annotations
+
+from harness.library.boxes import doctor, list_boxes, reap_boxes
+from harness.library.harness import ExecReport, Harness, RunReport
+from harness.library.history import History, SessionSummary
+from harness.wiring import Config, Observer, load_config
+
+__all__ = [
+    "Config",
+    "ExecReport",
+    "Harness",
+    "History",
+    "Observer",
+    "RunReport",
+    "SessionSummary",
+    "doctor",
+    "list_boxes",
+    "load_config",
+    "reap_boxes",
+]
