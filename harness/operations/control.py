@@ -40,8 +40,8 @@ _SEQUENCES = tuple(
         ".github/workflows", ".github/actions", ".github/dependabot.yml", ".gitlab/ci",
         ".forgejo/workflows", ".gitea/workflows", ".config/git", ".config/pip", ".config/fish",
         ".config/nvim", ".config/systemd", ".config/autostart", ".config/environment.d",
-        ".config/code", ".config/zed", ".cargo/config", ".cargo/config.toml", ".local/share/systemd",
-        ".yarn/releases", ".yarn/plugins",
+        ".config/code", ".config/zed", ".cargo/config", ".cargo/config.toml",
+        ".local/share/systemd", ".yarn/releases", ".yarn/plugins",
     )
 )  # fmt: skip
 _SYSTEM = (

@@ -24,8 +24,11 @@ _SHAPE = re.compile(r"[^\s;&|<>(){}`,=:\[\]]+")
 _URL = re.compile(r"\b(?:https?|git|ssh|ftp)://\S+")
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)*\.(key|env)")
 _STEMS = frozenset(
-    ["app", "ca", "client", "dev", "development", "local", "private", "prod", "production", "server", "ssl", "staging", "test", "tls"]
-)
+    {
+        "app", "ca", "client", "dev", "development", "local", "private", "prod", "production",
+        "server", "ssl", "staging", "test", "tls",
+    }
+)  # fmt: skip
 _COMMONLY_READ = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/apt", "/etc/profile")
 _WORKSPACE = re.compile(r"\$PWD\b|\$\{PWD\}")
 _SEPARATORS = frozenset(";&|\n(){}`")

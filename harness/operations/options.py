@@ -4,7 +4,6 @@ abbreviated and `=` forms; nothing after `--` is an option."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 
 from harness.operations.specifications import Command, Option, Takes
 
@@ -13,15 +12,17 @@ class UnknownOption(Exception):
     """An option the specification does not have; the message is its spelling."""
 
 
-@dataclass(slots=True)
 class Parsed:
     """What an argv holds. `aside` are the indexes of options and their values, `flags` all
     spellings of every option given."""
 
-    given: list[tuple[Option, str | None]] = field(default_factory=list)
-    operands: list[tuple[int, str]] = field(default_factory=list)
-    flags: set[str] = field(default_factory=lambda: set())
-    aside: set[int] = field(default_factory=lambda: set())
+    __slots__ = ("aside", "flags", "given", "operands")
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Option, str | None]] = []
+        self.operands: list[tuple[int, str]] = []
+        self.flags: set[str] = set()
+        self.aside: set[int] = set()
 
     def add(self, option: Option, value: str | None) -> None:
         self.given.append((option, value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -210,7 +210,7 @@ class _Rows:
 
     def _widen(self, kind: str, value: object, message: str, line: int) -> Row | None:
         """A row that cannot load: an allow is dropped, anything else denies what it named."""
-        shape = value if isinstance(value, dict) else {}
+        shape = _mapping(value)
         name = shape.get("id")
         shown = name if isinstance(name, str) and name else f"{kind}-at-line-{line}"
         if "allow" in shape and not ("deny" in shape or "ask" in shape):
@@ -236,17 +236,27 @@ def broken_row(layer: str, file: str, line: int, name: str, about: tuple[Matcher
     )
 
 
+def _mapping(value: object) -> Mapping[str, object]:
+    """A mapping read from YAML (its keys are text), or nothing."""
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """A text or a list of texts, or nothing if anything else stands among them."""
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = tuple(item for item in items if isinstance(item, str) and item)
+    return texts if len(texts) == len(items) else ()
+
+
 def _shell_only(model: MatcherModel) -> bool:
     return model.tool is None or any(text in {"shell", "*"} for text in model.tool)
 
 
 def _widened(shape: object) -> tuple[Matcher, str]:
-    fields = shape if isinstance(shape, dict) else {}
-    tool = fields.get("tool")
-    if isinstance(tool, str) and tool:
-        return Matcher(tool=(tool,)), f"denies the tool `{tool[:80]}`"
-    if isinstance(tool, list) and tool and all(isinstance(t, str) and t for t in tool):
-        return Matcher(tool=tuple(str(t) for t in tool)), "denies its tools"
+    fields = _mapping(shape)
+    tools = _texts(fields.get("tool"))
+    if tools:
+        return Matcher(tool=tools), f"denies the tool `{tools[0][:80]}`"
     if "command" in fields or "flags" in fields:
         return Matcher(tool=("shell",)), "denies the shell"
     if "mcp" in fields:
@@ -259,9 +269,10 @@ def _widened(shape: object) -> tuple[Matcher, str]:
 
 
 def _widened_mcp(shape: object) -> tuple[Matcher, str]:
-    server = shape.get("server") if isinstance(shape, dict) else None
-    if isinstance(server, str) and server:
-        return Matcher(tool=(f"mcp:{server}/*",)), f"denies the MCP server `{server[:80]}`"
+    servers = _texts(_mapping(shape).get("server"))
+    if servers:
+        tools = tuple(f"mcp:{server}/*" for server in servers)
+        return Matcher(tool=tools), f"denies the MCP server `{servers[0][:80]}`"
     return Matcher(tool=("mcp:*",)), "denies all MCP servers"
 
 

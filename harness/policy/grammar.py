@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -17,7 +17,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
 def _listed(value: object) -> object:
-    return value if isinstance(value, list) else [value]
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=256), BeforeValidator(_listed)]

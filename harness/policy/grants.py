@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.operations.places import Places
@@ -37,9 +38,9 @@ def _inline(operation: Operation) -> bool:
     )
 
 
-def compile_grant(id: str, fields: dict[str, object], scope: str, places: Places) -> Grant:  # the record's own word
+def compile_grant(name: str, fields: Mapping[str, object], scope: str, places: Places) -> Grant:
     """From the keys of a matcher (`op`, `command`, `path`, `host`). Raises `ValueError`."""
-    model = MatcherModel.model_validate(fields)
+    model = MatcherModel.model_validate(dict(fields))
     if model.op is None:
         raise ValueError("a grant names an `op`")
-    return Grant(id, compile_matcher(model, Effect.ALLOW, places), scope)
+    return Grant(name, compile_matcher(model, Effect.ALLOW, places), scope)

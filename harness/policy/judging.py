@@ -52,7 +52,7 @@ def judge(rules: Rules, draft: Draft, links: Links, situation: Situation) -> Dec
     if not draft.operations:
         return refuse("the call resolves to no operation", ())
     setting = Setting(draft.call, rules.mode, situation.attended, situation.agent, links)
-    operations = read_operations(rules, draft, links, situation)
+    operations = read_operations(rules, draft, links)
     verdicts = [judge_operation(rules, setting, operation) for operation in operations]
     verdicts = [judge_label(rules, setting, situation, verdict) for verdict in verdicts]
     verdicts = [apply_grants(situation, setting, verdict) for verdict in verdicts]
@@ -73,11 +73,8 @@ def refuse(reason: str, operations: tuple[Operation, ...]) -> Decision:
     return Decision(Effect.DENY, (Match(Effect.DENY, f"refused:{reason}"),), operations)
 
 
-def read_operations(
-    rules: Rules, draft: Draft, links: Links, situation: Situation
-) -> tuple[Operation, ...]:
+def read_operations(rules: Rules, draft: Draft, links: Links) -> tuple[Operation, ...]:
     """The draft's operations with links followed, and what they compose to."""
-    del situation
     followed = follow(draft.operations, links, rules.around.places)
     return followed + compose(followed)
 

@@ -6,11 +6,10 @@ import functools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import re2
+from typing import cast
 
 from harness.operations.places import Places, reals
+from harness.policy.expressions import Expression, compile_expression
 from harness.policy.grammar import MatcherModel, RowModel
 from harness.policy.patterns import (
     HostPattern,
@@ -63,7 +62,7 @@ class Matcher:
     mode: tuple[str, ...] | None = None
     attended: bool | None = None
     private: bool = False
-    regex: Any = None
+    regex: Expression | None = None
 
     @property
     def names_class(self) -> bool:
@@ -118,7 +117,7 @@ class Matcher:
             return False
         if self.args is not None and not _args(self.args, setting.call.args):
             return False
-        return self.regex is None or bool(self.regex.search(call_text(setting.call)))
+        return self.regex is None or self.regex.search(call_text(setting.call)) is not None
 
     def _may_path(self, operation: Operation, links: Links) -> bool:
         assert self.path is not None, "asked only of rows with a path"
@@ -195,13 +194,21 @@ def _args(wanted: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...], args: Arg
 def _find(args: Args | None, path: tuple[str, ...]) -> str | None:
     found: Json = dict(args) if args is not None else None
     for step in path:
-        if isinstance(found, dict) and step in found:
-            found = found[step]
-        elif isinstance(found, list) and step.isdigit() and int(step) < len(found):
-            found = found[int(step)]
-        else:
-            return None
+        found = _step(found, step)
+    if found is None:
+        return None
     return found if isinstance(found, str) else json.dumps(found, sort_keys=True)
+
+
+def _step(found: Json, step: str) -> Json:
+    if isinstance(found, dict):
+        return cast("dict[str, Json]", found).get(step)
+    if not isinstance(found, list):
+        return None
+    items = cast("list[Json]", found)
+    if step.isdigit() and len(step) < 8 and int(step) < len(items):
+        return items[int(step)]
+    return None
 
 
 def call_text(call: Call) -> str:
@@ -298,7 +305,7 @@ def compile_matcher(model: MatcherModel, effect: Effect, places: Places) -> Matc
         mode=model.mode,
         attended=model.attended,
         private=bool(model.private),
-        regex=None if model.regex is None else _regex(model.regex),
+        regex=None if model.regex is None else compile_expression(model.regex),
     )
 
 
@@ -311,13 +318,3 @@ def _compile_flags(model: MatcherModel) -> Flags | None:
     if not all(flag.startswith("-") for flag in flags.any + flags.all + flags.none):
         raise ValueError("a flag begins with `-`")
     return flags
-
-
-def _regex(text: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 8 * 1024 * 1024
-    try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        raise ValueError(f"no regular expression of RE2: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -12,7 +12,6 @@ from harness.errors import PolicyError
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 24
-MAX_NODES = 400_000
 
 Plain: TypeAlias = "str | int | float | bool | list[Plain] | dict[str, Plain] | None"
 Place: TypeAlias = tuple[int, int]
@@ -60,14 +59,16 @@ def read_source(text: str | bytes, file: str) -> Located:
 def _decode(text: str | bytes, file: str) -> str:
     if len(text) > MAX_BYTES:
         raise PolicyError(f"larger than {MAX_BYTES} bytes", file=file)
-    if isinstance(text, bytes):
+    if isinstance(text, str):
+        decoded = text
+    else:
         try:
-            text = text.decode("utf-8")
+            decoded = text.decode("utf-8")
         except UnicodeDecodeError as error:
             line = text[: error.start].count(b"\n") + 1
             raise PolicyError("not UTF-8", file=file, line=line) from None
-    _bound_depth(text, file)
-    return text
+    _bound_depth(decoded, file)
+    return decoded
 
 
 def _bound_depth(text: str, file: str) -> None:
@@ -89,8 +90,7 @@ class _Walker:
     def __init__(self, file: str) -> None:
         self.file = file
         self.seen: set[int] = set()
-        self.nodes: list[Node] = []
-        self.scalars = yaml.SafeLoader("")
+        self.scalars: Any = yaml.SafeLoader("")
 
     def _fail(self, message: str, node: Node) -> PolicyError:
         return PolicyError(message, file=self.file, line=node.start_mark.line + 1)
@@ -105,8 +105,10 @@ class _Walker:
         if isinstance(node, MappingNode):
             return self._mapping(node, depth, place)
         if isinstance(node, SequenceNode):
-            items = {i: self.walk(item, depth + 1) for i, item in enumerate(node.value)}
-            return Located([item.value for item in items.values()], place, {**items})
+            items: dict[str | int, Located] = {
+                index: self.walk(item, depth + 1) for index, item in enumerate(node.value)
+            }
+            return Located([item.value for item in items.values()], place, items)
         return Located(self._scalar(node), place, {})
 
     def _mapping(self, node: MappingNode, depth: int, place: Place) -> Located:
