@@ -36,9 +36,11 @@ class Mismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines `old`, from index `start` on, give way to `new`. Lines keep their newline."""
+    """Lines `old`, from index `start` on, give way to `new`, which stand at `place` in the new
+    text. Lines keep their newline."""
 
     start: int
+    place: int
     old: tuple[bytes, ...]
     new: tuple[bytes, ...]
 
@@ -83,6 +85,8 @@ def _patched(data: bytes, hunks: tuple[Hunk, ...]) -> bytes:
         if hunk.start < at or tuple(old[hunk.start : end]) != hunk.old:
             raise Mismatch("the patch's lines are not the file's")
         out += old[at : hunk.start]
+        if len(out) != hunk.place:
+            raise Mismatch("the patch's line numbers do not fit")
         out += hunk.new
         at = end
     return b"".join([*out, *old[at:]])
@@ -233,7 +237,7 @@ class _Reader:
         found = _HUNK.fullmatch(self._next())
         if found is None:
             raise self.fault("a hunk's first line cannot be read")
-        start, count, _, fresh = (int(g) if g is not None else 1 for g in found.groups())
+        start, count, place, fresh = (int(g) if g is not None else 1 for g in found.groups())
         old: list[bytes] = []
         new: list[bytes] = []
         while len(old) < count or len(new) < fresh:
@@ -248,9 +252,10 @@ class _Reader:
                 old.append(text)
             if mark != b"-":
                 new.append(text)
-        if len(old) != count or len(new) != fresh or (count and not start):
+        if len(old) != count or len(new) != fresh or (count and not start) or (fresh and not place):
             raise self.fault("a hunk does not hold the lines it counts")
-        return Hunk(start - 1 if count else start, tuple(old), tuple(new))
+        at, now = start - (count > 0), place - (fresh > 0)
+        return Hunk(at, now, tuple(old), tuple(new))
 
     def _literal(self) -> bytes:
         found = _LITERAL.fullmatch(self._next())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ class Baseline:
             self._file = os.open(self._name, flags, 0o600)
         except OSError as fault:
             raise self._storage(fault) from fault
+        weakref.finalize(self, os.close, self._file)
 
     def keep(self, path: bytes, mode: int, data: bytes) -> None:
         """Remember a file. Raises `SessionStorage`."""
@@ -74,11 +76,6 @@ class Baseline:
         except OSError as fault:
             raise self._storage(fault) from fault
         return Side(kept.mode, b"".join(pieces))
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
     def _append(self, data: bytes) -> None:
         rest = memoryview(data)
