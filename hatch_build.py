@@ -37,11 +37,9 @@ class SupervisorHook(BuildHookInterface[Any]):
         foreign = any(target != builder.this_machine() for target in self._targets(builder))
         return ["ziglang>=0.13"] if foreign or builder.system_compiler() is None else []
 
-    def initialize(  # noqa: ARG002 - hatch calls it so
-        self, version: str, build_data: dict[str, Any]
-    ) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """`version` is `standard` or `editable`; both get the binary in the package."""
-        if self.target_name != "wheel":
+        if self.target_name != "wheel" or version not in {"standard", "editable"}:
             return
         builder = _builder(self.root)
         try:
