@@ -8,7 +8,7 @@ from harness.loop.arguments import fault_in
 from harness.loop.parts import Parts
 from harness.ports import Tool
 from harness.values.calls import Args, Call, Status
-from harness.values.decisions import Decision, Effect
+from harness.values.decisions import Decision, Effect, Match
 from harness.values.events import (
     ApprovalRequired,
     ApprovalResolved,
@@ -18,6 +18,8 @@ from harness.values.events import (
 )
 from harness.values.operations import Links, Operation
 from harness.values.wire import Branch
+
+_ROWS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,17 @@ async def _ask(call: Call, decision: Decision, parts: Parts) -> str | None:
 
 
 def refusal(decision: Decision) -> str:
-    """A denial in words a model can act on: what it was, which rows say no, what else to do."""
-    ops = ", ".join(dict.fromkeys(f"{o.op.value} ({o.risk.word})" for o in decision.operations))
+    """A denial in words a model can act on: which rows say no and why, and what else to do."""
     rows = [m for m in decision.matches if m.effect is Effect.DENY] or list(decision.matches)
-    because = "; ".join(f"{m.source}: {m.why}" if m.why else m.source for m in rows[:5])
-    parts = ["denied by policy", f"resolved to {ops}" if ops else "", because, decision.advice]
-    return ". ".join(p for p in parts if p)
+    said = "; ".join(_row(match) for match in rows[:_ROWS_SHOWN])
+    seen = ", ".join(dict.fromkeys(f"{o.op.value} ({o.risk.word})" for o in decision.operations))
+    return f"denied by policy ({said}): {decision.advice or f'it resolves to {seen}'}"
+
+
+def _row(match: Match) -> str:
+    """A table's or a ceiling's reason stands in the advice; a row's own is the author's words."""
+    written = match.why and match.source.startswith(("rule:", "floor:"))
+    return f"{match.source}: {match.why}" if written else match.source
 
 
 async def _invalid(call: Call, text: str, parts: Parts) -> Refused:

@@ -111,7 +111,6 @@ def test_a_denied_call_does_not_run_and_says_why() -> None:
     done = next(e for e in events(made) if isinstance(e, ToolCompleted))
     assert done.status == "denied"
     for words in (
-        "exec.code (high)",
         "rule:test/fixed",
         "because the test says so",
         "do something",

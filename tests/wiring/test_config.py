@@ -58,7 +58,7 @@ def test_a_repository_may_lower_a_limit_and_never_raise_it(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", [n for n in SETTINGS if "." not in n])
 def test_a_repository_may_set_nothing_else(tmp_path: Path, name: str) -> None:
-    value = "none" if name == "network" else "5"
+    value = {"network": "none", "assume_isolated": "true"}.get(name, "5")
     with pytest.raises(ConfigError, match="may only lower"):
         loaded(tmp_path, project=f"limits: {{pids: 5}}\n{name}: {value}\n")
 
