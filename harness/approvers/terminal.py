@@ -104,7 +104,7 @@ def question(call: Call, decision: Decision, width: int) -> Iterator[str]:
     yield f"─── approval needed: {visible(call.tool[:64])}, risk {decision.risk.word} "
     yield "it would"
     for operation in decision.operations[:_OPERATIONS]:
-        yield from _barred(_operation(operation), width)
+        yield from _barred(operation_line(operation), width)
     left = len(decision.operations) - _OPERATIONS
     if left > 0:
         yield f"  and {left} further operations that are not shown"
@@ -125,7 +125,7 @@ def _barred(text: str, width: int) -> Iterator[str]:
     return (f"  │ {line}" for line in lines(text, max(width - 4, 20)))
 
 
-def _operation(operation: Operation) -> str:
+def operation_line(operation: Operation) -> str:
     """Class, level, reason, and what it touches, on one line."""
     parts = [f"{operation.op.value} [{operation.risk.word}]"]
     if operation.reason:

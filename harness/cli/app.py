@@ -11,6 +11,7 @@ from harness.cli.apply import apply
 from harness.cli.diff import diff
 from harness.cli.doctor import doctor
 from harness.cli.exec import exec_
+from harness.cli.policy import policy
 from harness.cli.run import run
 from harness.cli.sandbox import sandbox
 from harness.cli.sessions import sessions
@@ -49,5 +50,6 @@ app.command(
 app.command(short_help="What a session changed.")(diff)
 app.command(short_help="A session's changes onto the repository.")(apply)
 app.add_typer(sessions, name="sessions")
+app.add_typer(policy, name="policy")
 app.add_typer(sandbox, name="sandbox")
 app.command(short_help="What works here, and what each setting is.")(doctor)

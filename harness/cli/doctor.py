@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from harness.library import Config
 
 _STYLES = {"ok": "", "warn": "yellow", "bad": "bold red", "unverified": "dim"}
+_SIZES = {f"limits.{name}" for name in ("memory", "disk", "scratch", "shm", "output")}
+_SPANS = {"timeout", "limits.wall", "budgets.duration"}
 
 
 def doctor(
@@ -71,6 +73,17 @@ def settings(config: Config) -> Mapping[str, tuple[str, str]]:
     for name in SETTINGS:
         group, _, field = name.rpartition(".")
         value: object = getattr(getattr(config, group) if group else config, field)
-        shown = "" if value is None else str(value)
-        found[name] = (shown, config.origins.get(name, "default"))
+        found[name] = (_shown(name, value), config.origins.get(name, "default"))
     return found
+
+
+def _shown(name: str, value: object) -> str:
+    from harness.cli.words import duration, size
+
+    if value is None:
+        return "none"
+    if name in _SIZES and isinstance(value, int):
+        return size(value)
+    if name in _SPANS and isinstance(value, int | float):
+        return duration(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,8 +14,9 @@ from harness.errors import HarnessError, UserError
 
 if TYPE_CHECKING:
     from harness.cli.outlet import Outlet
-    from harness.library import ExecReport, Harness
+    from harness.library import ExecReport, Harness, Observer
     from harness.values.commands import ExecResult
+    from harness.values.events import Record, ToolResolved
 
 TIMED_OUT, FAILED, REFUSED = 124, 125, 126
 _STDIN = 64 * 1024 * 1024
@@ -51,19 +52,43 @@ def exec_(
     time limit, 125 the box failed, 126 refused by policy, 128 and the signal, 2 wrong usage.
     """
     from harness.cli.outlet import outlet
+    from harness.cli.watching import json_lines
     from harness.library import Harness
 
     config = options.configured(context)
     stdin = _stdin()
     with outlet(raw=raw) as out:
-        if as_json:
-            from harness.cli.watching import json_lines
-
-            harness = Harness(config, observer=json_lines(out))
-        else:
-            harness = Harness(config, sink=out.sink)
+        judged = _Judged(json_lines(out) if as_json else None)
+        sink = None if as_json else out.sink
+        harness = Harness(config, observer=judged.observe, sink=sink)
         code = _until_stopped(harness, tuple(command), stdin, out)
+        if code == REFUSED and judged.resolved is not None:
+            _refused(judged.resolved)
     raise typer.Exit(code)
+
+
+class _Judged:
+    """An observer that remembers how the command was judged, and passes everything on."""
+
+    def __init__(self, further: Observer | None) -> None:
+        self._further = further
+        self.resolved: ToolResolved | None = None
+
+    def observe(self, record: Record) -> None:
+        if record.event.kind == "tool.resolved":
+            self.resolved = cast("ToolResolved", record.event)
+        if self._further is not None:
+            self._further(record)
+
+
+def _refused(event: ToolResolved) -> None:
+    from harness.cli.refusal import refusal
+    from harness.cli.screen import make_console
+
+    console = make_console(stderr=True)
+    console.print("harness: refused by policy; nothing ran", style="bold red")
+    for line in refusal(event, 2, max(console.width, 40)):
+        console.print(line)
 
 
 def _until_stopped(
@@ -88,12 +113,7 @@ def _until_stopped(
 
 def told(report: ExecReport) -> int:
     """Say on stderr what the exit code alone cannot; the exit code."""
-    from harness.approvers.escape import lines
-
     if report.result is None:
-        print("harness: refused by policy", file=sys.stderr)
-        for line in lines(report.refused or "", 1000):
-            print(f"  {line}", file=sys.stderr)
         return REFUSED
     code, words = ending(report.result)
     if words:

@@ -15,7 +15,9 @@ from rich.text import Text
 
 from harness.approvers.escape import lines, visible
 from harness.cli.card import card
+from harness.cli.refusal import refusal
 from harness.cli.words import duration, size
+from harness.cli.wrapping import paragraph
 from harness.values.calls import Call, Status
 from harness.values.events import (
     ApprovalResolved,
@@ -184,14 +186,8 @@ class Screen:
             self._block("\n".join(rest), "      ", _COMMAND_LINES)
         if event.effect != "deny":
             return
-        ops = ", ".join(dict.fromkeys(f"{o.op} [{o.risk}]" for o in event.operations))
-        self._line(f"    ✗ refused: {ops or 'not a call that can be run'}", "bold red")
-        for reason in [r for r in event.reasons if r.effect == "deny"][:5]:
-            place = f" ({reason.file}:{reason.line})" if reason.file else ""
-            why = f": {reason.why}" if reason.why else ""
-            self._block(f"{reason.source}{place}{why}", "      ", 4)
-        if event.advice:
-            self._block(event.advice, "      ", 4, "dim")
+        for line in refusal(event, 4, self._width):
+            self._console.print(line)
 
     def _completed(self, event: ToolCompleted) -> None:
         if event.status == Status.DENIED:
@@ -215,7 +211,9 @@ class Screen:
         self._console.print(Text.assemble((f"{key:<9}", "dim"), visible(value[:1000])))
 
     def _line(self, text: str, style: str = "") -> None:
-        self._console.print(Text(visible(text[:1000]), style))
+        """One line of ours, wrapped under its own indent when it is too long."""
+        indent = len(text) - len(text.lstrip())
+        self._console.print(paragraph(text[:1000].lstrip(), indent, self._width, style))
 
     def _flush(self) -> None:
         text = self._buffer.getvalue()
@@ -233,7 +231,7 @@ def _subject(call: Call) -> str:
             where = args.get("path")
             beside = f"  in {where}" if key == "pattern" and isinstance(where, str) else ""
             return value + beside
-    return call.raw[:200]
+    return call.raw[:200] if call.args is None or call.args else ""
 
 
 def _short(text: str, limit: int) -> str:
