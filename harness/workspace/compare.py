@@ -84,11 +84,12 @@ class Loaded:
     limits: CopyLimits
     seen: dict[bytes, _Seen] = field(default_factory=dict[bytes, _Seen])
 
-    def untouched(self, path: bytes, now: Stat) -> bool:
-        """Whether metadata proves that the entry is as it was loaded. A workload cannot set a
-        ctime; a backend without one (0) proves nothing."""
-        was = self.there.get(path)
-        return was is not None and was.ctime > 0 and _key(was) == _key(now)
+    def moved(self, now: Mapping[bytes, Stat]) -> list[bytes]:
+        """Paths whose metadata does not prove that they are as they were loaded, sorted. A
+        workload cannot set a ctime; a backend without one (0) proves nothing."""
+        there = self.there
+        moved = [p for p, entry in now.items() if there.get(p) != entry or not entry.ctime]
+        return sorted([*moved, *(path for path in there if path not in now)])
 
     def known(self, path: bytes, now: Stat) -> _Seen | None:
         """What an earlier comparison found, if nothing can have changed since it read the file."""
@@ -112,8 +113,9 @@ class Comparison:
         self._listed = time.monotonic()
 
     async def changes(self) -> Changes:
-        found = self._git_changes()
-        for path in sorted({*self._loaded.kept, *self._now}):
+        moved = self._loaded.moved(self._now)
+        found = self._git_changes(moved)
+        for path in moved:
             if has_git_part(path):
                 continue
             change = await self._change(path)
@@ -126,7 +128,7 @@ class Comparison:
         entry = self._now.get(path)
         old = self._loaded.kept.get(path)
         if entry is not None and entry.kind in {FileKind.FILE, FileKind.LINK}:
-            if self._is_left(path) if old is None else self._loaded.untouched(path, entry):
+            if old is None and self._is_left(path):
                 return None
             return await self._file(path, entry, old)
         if entry is not None and entry.kind is FileKind.OTHER and not self._is_left(path):
@@ -214,12 +216,12 @@ class Comparison:
             _flags(path, new, made),
         )
 
-    def _git_changes(self) -> list[Change]:
+    def _git_changes(self, moved: list[bytes]) -> list[Change]:
         """Control files that moved in the `.git` we made, and every `.git` we did not make."""
         found: dict[bytes, Change] = {}
         made = b".git" in self._loaded.ours
         there = self._loaded.there
-        for path in {*self._now, *(p for p in there if p.startswith(b".git/"))}:
+        for path in moved:
             top = _git_folder(path)
             if top is None:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,7 +63,7 @@ class CopyWorkspace:
             await box.upload(uploads)
         # A later change must get another time stamp than what was just uploaded.
         await asyncio.sleep(_TICK)
-        here = await listing(box)
+        here = await listing(box, copy.paths)
         missing = next((path for path in copy.paths if path not in here), None)
         if missing is not None:
             raise SandboxError(f"the box did not take `{visible_name(missing)}`")
@@ -77,11 +77,14 @@ class CopyWorkspace:
         """
         if self._loaded is None:
             return Changes()
-        return await Comparison(self._loaded, box, await listing(box)).changes()
+        return await Comparison(self._loaded, box, await listing(box, self._loaded.there)).changes()
 
 
-async def listing(box: Sandbox) -> dict[bytes, Stat]:
-    """Everything below the box's root, by path. Raises `SandboxError` for impossible answers."""
+async def listing(box: Sandbox, known: Mapping[bytes, object]) -> dict[bytes, Stat]:
+    """Everything below the box's root, by path. Names that are not `known` are checked.
+
+    Raises `SandboxError` for impossible answers.
+    """
     here: dict[bytes, Stat] = {}
     todo = [b""]
     while todo:
@@ -95,10 +98,10 @@ async def listing(box: Sandbox) -> dict[bytes, Stat]:
             raise SandboxError("the box holds too many files for its changes to be listed")
         for entry in found:
             path = _under(folder, entry.path)
-            reason = fault(path, git=True)
+            reason = None if path in known else fault(path, git=True)
             if reason is not None:
                 raise SandboxError(f"the box lists `{visible_name(path)[:200]}`: {reason}")
-            here[path] = replace(entry, path=path)
+            here[path] = replace(entry, path=path) if folder else entry
     return here
 
 

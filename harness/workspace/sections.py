@@ -24,7 +24,9 @@ _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 def blob_id(data: bytes) -> str:
     """Git's name for file content: SHA-1 over a header and the bytes, in hex."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    name = hashlib.sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    name.update(data)
+    return name.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
