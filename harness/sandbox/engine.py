@@ -82,7 +82,11 @@ class Client(Protocol):
     def remove_image(self, image: str, force: bool = False) -> object: ...
     def tag(self, image: str, repository: str, tag: str | None = None) -> bool: ...
     def import_image_from_data(
-        self, data: bytes, repository: str | None = None, tag: str | None = None
+        self,
+        data: bytes,
+        repository: str | None = None,
+        tag: str | None = None,
+        changes: list[str] | None = None,
     ) -> str: ...
     def pull(
         self, repository: str, tag: str | None = None, *, stream: bool, decode: bool

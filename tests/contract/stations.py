@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
+import pytest
+
 from harness.errors import FileFault
 from harness.ports import Sandbox
 from harness.values.commands import ExecRequest, ExecResult
@@ -68,13 +70,10 @@ class Station:
 
     def fault(self, coroutine: Coroutine[Any, Any, object]) -> str:
         """The code of the `FileFault` that must come."""
-        try:
-            value = self.run(coroutine)
-        except FileFault as fault:
-            assert fault.code in FileFault.CODES
-            assert str(fault)
-            return fault.code
-        raise AssertionError(f"no fault, but {value!r}")
+        with pytest.raises(FileFault) as told:
+            self.run(coroutine)
+        assert told.value.code in FileFault.CODES
+        return told.value.code
 
     def running(self, mark: str) -> int:
         """How many processes in the box have a word in their command line."""

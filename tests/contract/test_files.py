@@ -98,8 +98,9 @@ def test_reading_what_is_not_there_or_no_file(station: Station) -> None:
     assert station.fault(read(f"{place}/f/x")) == "not_directory"
 
 
-@pytest.mark.parametrize("path", ["", "relative", "/workspace/a\0b", "/workspace/" + "n" * 300])
+@pytest.mark.parametrize("path", ["", "relative", "{root}/a\0b", "{root}/" + "n" * 300])
 def test_a_name_that_is_none(station: Station, path: str) -> None:
+    path = path.format(root=station.box.root)
     assert station.fault(station.box.read(path)) == "name"
     assert station.fault(station.box.write(path, b"")) == "name"
 
