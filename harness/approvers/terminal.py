@@ -54,7 +54,6 @@ class TerminalApprover:
             answer = await self._line()
             approved = answer is not None and answer.strip().lower() in _YES
             self._show("" if answer is not None else "\n")
-            self._show(f"  {'admitted, this once' if approved else 'refused'}\n")
         return Approval(approved=approved, decided_by=self.name)
 
     def _show(self, text: str) -> None:
@@ -134,11 +133,12 @@ def operation_line(operation: Operation) -> str:
         parts.append("runs " + _field(" ".join(_word(w) for w in operation.argv)))
     elif operation.program:
         parts.append("runs " + _field(operation.program))
-    for use in operation.paths[:8]:
+    unnamed = [use for use in operation.paths if f"`{use.path}`" not in operation.reason]
+    for use in unnamed[:8]:
         below = " and anything below" if use.unknown else ""
         parts.append(f"{use.access.value}s {_field(use.path)}{below}")
-    if len(operation.paths) > 8:
-        parts.append(f"and {len(operation.paths) - 8} further paths")
+    if len(unnamed) > 8:
+        parts.append(f"and {len(unnamed) - 8} further paths")
     for host in operation.hosts[:8]:
         port = "any port" if host.port is None else str(host.port)
         parts.append(f"connects to {_field(host.host)}:{port}")

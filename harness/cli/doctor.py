@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,8 +14,10 @@ from harness.cli import options
 
 if TYPE_CHECKING:
     from harness.library import Config
+    from harness.sandbox.doctor import Finding
 
 _STYLES = {"ok": "", "warn": "yellow", "bad": "bold red", "unverified": "dim"}
+_STATE = len("unverified")
 _SIZES = {f"limits.{name}" for name in ("memory", "disk", "scratch", "shm", "output")}
 _SPANS = {"timeout", "limits.wall", "budgets.duration"}
 
@@ -38,15 +40,25 @@ def doctor(
     if as_json:
         print(json.dumps([_plain(row.name, row.value, row.state, row.hint) for row in rows]))
     else:
-        from harness.cli.table import print_table
-
-        print_table(
-            ("", "what", "value", "note"),
-            [(row.state.value, row.name, row.value, row.hint) for row in rows],
-            [_STYLES.get(row.state.value, "") for row in rows],
-        )
+        _show(rows)
     if any(row.state.value == "bad" for row in rows):
         raise typer.Exit(1)
+
+
+def _show(rows: Sequence[Finding]) -> None:
+    """One line a finding with its state, and below it the next step where there is one."""
+    from harness.cli.screen import make_console, terminal_width
+    from harness.cli.wrapping import paragraph
+
+    console = make_console()
+    room = max(len(row.name) for row in rows)
+    width = terminal_width()
+    for row in rows:
+        style = _STYLES.get(row.state.value, "")
+        line = f"{row.state.value:<{_STATE}}  {row.name:<{room}}  {row.value}"
+        console.print(paragraph(line, 0, width, style))
+        if row.hint:
+            console.print(paragraph(row.hint, _STATE + 2, width, style or "dim"))
 
 
 def _plain(name: str, value: str, state: str, hint: str) -> dict[str, str]:
@@ -80,7 +92,7 @@ def settings(config: Config) -> Mapping[str, tuple[str, str]]:
 def _shown(name: str, value: object) -> str:
     from harness.cli.words import duration, size
 
-    if value is None:
+    if value in (None, ""):
         return "none"
     if name in _SIZES and isinstance(value, int):
         return size(value)
