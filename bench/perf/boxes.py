@@ -12,7 +12,7 @@ import docker
 
 from bench.perf.rows import Row, Watch, median
 from harness.ports import Sandbox
-from harness.sandbox.docker import Backend
+from harness.sandbox.backends import Backend
 from harness.values.commands import ExecRequest, FileKind, Upload
 from harness.values.limits import GIB, BoxSpec, Limits
 from harness.wiring.backends import make_backend

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from harness.ports import Sandbox
-from harness.sandbox.local import LocalSandbox
 from harness.values.limits import BoxSpec
 
 
@@ -22,13 +21,3 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Let go of the backend's connections. Boxes are closed by those who hold them."""
         ...
-
-
-class LocalBackend:
-    """Boxes that are plain processes on this machine; see `LocalSandbox`."""
-
-    async def create(self, spec: BoxSpec, *, run: str) -> LocalSandbox:  # noqa: ARG002 - nobody lists these
-        return await LocalSandbox.start(spec)
-
-    async def close(self) -> None:
-        """Nothing is held."""

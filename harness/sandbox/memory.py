@@ -189,7 +189,7 @@ class MemorySandbox:
     async def upload(self, entries: Sequence[Upload]) -> None:
         for entry in entries:
             path = f"{self._root}/{entry.path.decode('utf-8', 'surrogateescape')}"
-            if entry.path.startswith(b"/") or not entry.path:
+            if not entry.path or not set(entry.path.split(b"/")).isdisjoint({b"", b".", b".."}):
                 raise FileFault("name", path, f"`{path}` is no relative path")
             self._upload(path, entry)
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.sandbox.backends import Backend, LocalBackend
+from harness.sandbox.backends import Backend
 from harness.sandbox.docker import DockerBackend
+from harness.sandbox.local import LocalBackend
 from harness.sandbox.memory import MemoryBackend
 from tests.contract.stations import SPEC, Station
 

@@ -165,7 +165,7 @@ def test_an_engine_that_goes_away_loses_the_box_and_leaves_none(tmp_path: Path) 
             with pytest.raises(EngineUnavailable, match="no container engine answers"):
                 await backend.create(SPEC, run="cut")
             await backend.close()
-        await gone(here, "cut", within=15)
+        await gone(here, "cut", within=40)
         await here.close()
 
     asyncio.run(go())
@@ -211,7 +211,7 @@ def test_a_killed_controller_leaves_no_box_with_nobody_looking() -> None:
 
     async def scene(backend: DockerBackend) -> None:
         assert await containers(backend, "orphan")
-        await gone(backend, "orphan", within=45)
+        await gone(backend, "orphan", within=55)
 
     play(scene)
 
