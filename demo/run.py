@@ -203,7 +203,6 @@ def check_script(records: list[Record]) -> None:
         "reach a web host": ("curl", "net.send"),
         "write a git hook": (".git/hooks/pre-commit", "write.control"),
     }
-    say("")
     for what, (mark, op) in attempts.items():
         call_id = next(i for i, c in calls.items() if mark in shown(c))
         text = results[call_id]["text"]
@@ -214,10 +213,10 @@ def check_script(records: list[Record]) -> None:
             r["reasons"] for r in of_kind(records, "tool.resolved") if r["call_id"] == call_id
         )
         require(any(r["effect"] == "deny" for r in reasons), f"no reason on record to {what}")
-        say(f"Refused to {what}: {text}")
     tests = [results[i]["facts"].get("code") for i, c in calls.items() if "pytest" in shown(c)]
     require(tests == [1, 0, 0], f"the test commands ended with {tests}, not [1, 0, 0]")
-    say("\nTest commands in the box: exit code 1 before the edit, 0 and 0 after it.")
+    say("\nRefused, each with its reason and another way: to " + ", to ".join(attempts) + ".")
+    say("Test commands in the box: exit code 1 before the edit, 0 and 0 after it.")
 
 
 def review_and_apply(repo: Path, session: str) -> None:
