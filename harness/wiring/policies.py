@@ -53,7 +53,7 @@ def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> L
         sources,
         surroundings(root, home),
         built_in=built_in(),
-        resolve=_beside,
+        resolve=beside,
         mode=config.mode,
     )
     gate = Gate(rules, Situation(attended=config.attended))
@@ -114,7 +114,7 @@ def _bytes(path: Path) -> bytes:
         return stream.read(_MAX_BYTES + 1)
 
 
-def _beside(name: str, origin: PolicySource) -> PolicySource | None:
+def beside(name: str, origin: PolicySource) -> PolicySource | None:
     """What `extends` names: a file beside the one that extends it."""
     if not origin.path:
         return None
