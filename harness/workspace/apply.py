@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.errors import UserError
 from harness.operations.control import is_control_path
+from harness.workspace.hidden import visible_name
 from harness.workspace.names import (
     LONGEST_PATH,
     fault,
     folded,
     joined,
     parents,
+    raw_path,
     shown_path,
 )
 from harness.workspace.parse import Mismatch, Step, parse
@@ -46,9 +49,14 @@ def apply(
     their paths are in `include_control`. With `dry_run` nothing is written, and `applied` is
     what would be.
 
-    Raises `UserError` for a patch that cannot be read, or a repository that cannot be written.
+    Raises `UserError` for a patch that cannot be read, a control file that is not in it, or a
+    repository that cannot be written.
     """
     files = parse(patch)
+    unknown = include_control - {shown_path(steps[0].path) for steps in files}
+    if unknown:
+        name = visible_name(raw_path(min(unknown)))
+        raise UserError(f"`{name}` is not in the patch, so it cannot be included")
     held = [steps[0].path for steps in files if _is_control(steps)]
     held = [path for path in held if shown_path(path) not in include_control]
     chosen = [steps for steps in files if steps[0].path not in set(held)]

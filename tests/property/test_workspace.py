@@ -71,7 +71,7 @@ def check(before: Tree, after: Tree) -> None:
         assert read(other) == after
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(trees, trees)
 @example({b"a": ("file", b"x")}, {b"a/b": ("file", b"x")})
 @example({b"a/b": ("file", b"x"), b"a/c": ("file", b"")}, {b"a": ("link", b"b")})
@@ -83,7 +83,7 @@ def test_applied_patch_gives_the_tree_of_the_box_and_git_agrees(before: Tree, af
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trees, trees)
 def test_many_more_trees(before: Tree, after: Tree) -> None:
     check(before, after)

@@ -253,3 +253,11 @@ def test_an_empty_patch_does_nothing(bench: Bench) -> None:
 def test_a_repository_that_is_not_there(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be opened"):
         apply(b"", tmp_path / "missing")
+
+
+def test_including_what_is_not_there_is_an_error(bench: Bench) -> None:
+    patch = patch_of(bench)
+    before = read(bench.repo)
+    with pytest.raises(UserError, match=r"`\.envrc` is not in the patch"):
+        apply(patch, bench.repo, include_control=frozenset({".envrc"}))
+    assert read(bench.repo) == before

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import SandboxError, SessionStorage
 from harness.values.changes import Flag
 from harness.workspace.apply import apply
 from tests.workspace.trees import Bench, GitRepo, write
@@ -267,3 +268,50 @@ def test_a_large_rewrite_takes_bounded_time(bench: Bench) -> None:
 
 def test_changes_before_loading_are_none(bench: Bench) -> None:
     assert bench.changes().files == ()
+
+
+def test_folders_too_full_for_one_listing_are_listed_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write({b"d%d/%d" % (a, b): ("file", b"x\n") for a in range(5) for b in range(5)}, bench.repo)
+    monkeypatch.setattr("harness.workspace.copy._AT_ONCE", 8)
+    assert list(bench.changed(lambda inside: (inside / "d3" / "2").unlink())) == ["d3/2"]
+    write({b"many/%d" % n: ("file", b"") for n in range(9)}, bench.inside)
+    with pytest.raises(SandboxError, match="too many"):
+        bench.changes()
+
+
+def test_contents_that_no_patch_can_hold_are_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.workspace.compare._LARGEST_PATCH", 1000)
+
+    def work(inside: Path) -> None:
+        (inside / "a").write_bytes(b"x\n" * 2000)
+        (inside / "b").write_bytes(b"x\n")
+
+    changes = bench.changed(work)
+    assert changes["a"].flags == {Flag.LEFT_OUT}
+    assert changes["a"].patch == b""
+    assert changes["b"].patch
+    assert any("too large" in note and "`a`" in note for note in bench.changes().notes)
+
+
+def test_a_full_disk_under_the_store(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    write({b"a": ("file", b"x\n")}, bench.repo)
+
+    def full(*words: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(SessionStorage, match="No space left"):
+        bench.load()
+
+
+def test_a_store_that_was_cut_short(bench: Bench) -> None:
+    write({b"a": ("file", b"x\n")}, bench.repo)
+    bench.load()
+    (bench.repo.parent / "store" / "baseline").write_bytes(b"")
+    (bench.inside / "a").write_bytes(b"y\n")
+    with pytest.raises(SessionStorage, match="cut short"):
+        bench.changes()
