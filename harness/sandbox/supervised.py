@@ -214,8 +214,9 @@ class SupervisedSandbox:
         await self._run(FileCall(self._link, 0), request, self._root, upload_stream(entries))
 
     async def resolve_links(self, paths: Sequence[str]) -> Links:
-        links = {path: _UNRESOLVED + path for path in paths}
-        known = [(path, data) for path in links if (data := _bytes(path)) is not None]
+        links = {path: f"{_UNRESOLVED}/{path.lstrip('/')}" for path in paths}
+        absolute = (path for path in links if path.startswith("/"))
+        known = [(path, data) for path in absolute if (data := _bytes(path)) is not None]
         if not known:
             return links
         packed = pack_paths(data for _, data in known)

@@ -14,7 +14,14 @@
 #include "users.h"
 #include "wire.h"
 
-enum { IDLE_MS = 100, DRAIN_MS = 2000, OVERDUE_MS = 5000, ORPHAN_MS = 3000, STORM_ROUNDS = 50 };
+enum {
+    IDLE_MS = 100,
+    DRAIN_MS = 2000,
+    STORM_MS = 300,
+    OVERDUE_MS = 5000,
+    ORPHAN_MS = 3000,
+    STORM_ROUNDS = 100,
+};
 
 enum { EXIT_LENGTH = 72 };
 
@@ -135,6 +142,14 @@ static void order(struct job *job, uint32_t what, uint32_t grace_ms)
         send(job->fd[PORT_CTL], &command, sizeof command, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static void begin_kill(struct job *job)
+{
+    job->killing = true;
+    order(job, O_KILL, job->grace_ms);
+    job->storm_at = now_ms() + job->grace_ms + STORM_MS;
+    job->overdue_at = now_ms() + job->grace_ms + OVERDUE_MS;
+}
+
 void exec_stop(struct job *job, uint8_t reason)
 {
     /* A command that is only being drained has ended by itself; background may be killed. */
@@ -142,22 +157,24 @@ void exec_stop(struct job *job, uint8_t reason)
         job->reason = reason;
     if (job->killing || (job->settled && !job->lingering))
         return;
-    job->killing = true;
-    order(job, O_KILL, job->grace_ms);
-    job->overdue_at = now_ms() + job->grace_ms + OVERDUE_MS;
+    begin_kill(job);
     if (!settings.subreaper)
         kill_orphans();
 }
 
-/* PID 1 alone can stop everything at once: then nothing forks while the tree is killed. */
-static void quell(const struct job *job)
+/* PID 1 alone can stop everything at once: then nothing forks while the tree is killed. It does
+ * not wait to be asked, since among many busy processes the keeper gets no time to ask. */
+static void quell(struct job *job)
 {
+    job->storm_at = settings.init ? now_ms() + STORM_MS : NEVER;
     if (!settings.init)
         return;
     kill(-1, SIGSTOP);
-    for (int round = 0; round < STORM_ROUNDS; round++)
+    for (int round = 0; round < STORM_ROUNDS; round++) {
         if (tree_signal(job->pid, NULL, SIGKILL) == 0)
             break;
+        usleep(1000);
+    }
     kill(-1, SIGCONT);
 }
 
@@ -172,11 +189,8 @@ static void main_done(struct job *job)
     job->hard_at = now_ms() + DRAIN_MS;
     job_close(job, PORT_IN);
     job_feed(job);
-    if (job->kill_left && !job->killing && !job->settled) {
-        job->killing = true;
-        order(job, O_KILL, job->grace_ms);
-        job->overdue_at = now_ms() + job->grace_ms + OVERDUE_MS;
-    }
+    if (job->kill_left && !job->killing && !job->settled)
+        begin_kill(job);
 }
 
 static void keeper_gone(struct job *job)
@@ -281,13 +295,14 @@ void exec_settle(struct job *job)
     }
     job->lingering = true;
     job->killing = false;
-    job->overdue_at = NEVER;
+    job->storm_at = job->overdue_at = NEVER;
 }
 
 static void stop_reading(struct job *job)
 {
+    bool unwanted = job->reason == R_CANCELLED || job->reason == R_OUTPUT_LIMIT;
     job_pump(job);
-    if (job_held_back(job)) {
+    if (job_held_back(job) && !unwanted) {
         job->idle_at = now_ms() + IDLE_MS;
         job->hard_at = now_ms() + DRAIN_MS;
         return;
@@ -311,6 +326,11 @@ void exec_tick(struct job *job, int64_t now)
     }
     if (job->main_done && job_output_open(job) && (now >= job->idle_at || now >= job->hard_at))
         stop_reading(job);
+    if (now >= job->storm_at) {
+        job->storm_at = NEVER;
+        if (job->killing && (!job->settled || job->lingering))
+            quell(job);
+    }
     if (now >= job->overdue_at) {
         job->overdue_at = NEVER;
         if (!job->settled || job->lingering)
@@ -323,6 +343,7 @@ void exec_tick(struct job *job, int64_t now)
 int64_t exec_next_tick(const struct job *job)
 {
     int64_t next = job->timeout_at < job->overdue_at ? job->timeout_at : job->overdue_at;
+    next = job->storm_at < next ? job->storm_at : next;
     if (job->main_done && job_output_open(job)) {
         next = job->idle_at < next ? job->idle_at : next;
         next = job->hard_at < next ? job->hard_at : next;

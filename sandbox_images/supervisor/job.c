@@ -50,6 +50,7 @@ struct job *job_new(enum job_kind kind, uint32_t channel)
             .timeout_at = NEVER,
             .idle_at = NEVER,
             .hard_at = NEVER,
+            .storm_at = NEVER,
             .overdue_at = NEVER,
         };
         return job;

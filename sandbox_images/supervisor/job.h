@@ -30,7 +30,7 @@ struct job {
     bool finishing, killing, keeper_gone, kill_left;
     uint8_t reason;
     uint32_t grace_ms;
-    int64_t timeout_at, idle_at, hard_at, overdue_at; /* milliseconds, monotonic */
+    int64_t timeout_at, idle_at, hard_at, storm_at, overdue_at; /* milliseconds, monotonic */
     uint64_t started_us, ended_us, oom_before;
     uint64_t bytes[2];
     struct keeper_report report;

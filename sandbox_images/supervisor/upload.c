@@ -99,6 +99,17 @@ static uint8_t make_link(struct operation *o, int directory, const char *name, u
     return symlinkat(target, directory, name) == 0 ? OK : fault_of(errno);
 }
 
+/* Refused before anything is made on the way. */
+static bool leads_up(void)
+{
+    for (const char *at = path; at; at = strchr(at, '/')) {
+        at += strspn(at, "/");
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == 0))
+            return true;
+    }
+    return false;
+}
+
 static uint8_t make_entry(struct operation *o, int root, const uint8_t *head)
 {
     const char *name;
@@ -111,12 +122,12 @@ static uint8_t make_entry(struct operation *o, int root, const uint8_t *head)
     path[size] = 0;
     o->extra = (const uint8_t *)path;
     o->extra_length = size;
-    if (memchr(path, 0, size) || path[0] == '/' || path[size - 1] == '/')
+    if (memchr(path, 0, size) || path[0] == '/' || path[size - 1] == '/' || leads_up())
         return FAULT_NAME;
     int directory = enter_parent(root, &name);
     if (directory < 0)
         return fault_of(errno);
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    if (strcmp(name, ".") == 0)
         return FAULT_NAME;
     if (head[0] == KIND_FILE)
         return make_file(o, directory, name, get32(head + 4), length);
