@@ -14,6 +14,7 @@ from harness.cli import options
 from harness.errors import PolicyError, UserError
 
 if TYPE_CHECKING:
+    from harness.policy.checking import Finding
     from harness.values.calls import Call
     from harness.values.decisions import Decision
     from harness.wiring.policies import LoadedPolicy
@@ -26,32 +27,49 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policy files.")],
     as_json: options.Json = False,
 ) -> None:
-    """Read policy files as a run would, and name every fault. Exit code 2 if there is one.
+    """Read each policy file as a run would, and name what is wrong with it or only odd.
 
-    Rows with a fault still count on the safe side: an allow is dropped, an ask or a deny widened.
+    Exit code 2 if there is an error. Rows with an error still count on the safe side: an allow
+    is dropped, an ask or a deny covers more.
     """
-    from harness.approvers.escape import visible
+    from dataclasses import asdict
 
-    faults = {str(file): _faults(file) for file in files}
+    found = {str(file): _findings(file) for file in files}
     if as_json:
-        print(json.dumps(faults))
+        print(json.dumps([asdict(each) for rows in found.values() for each in rows]))
     else:
-        for file, found in faults.items():
-            for line in found or (f"{file}: ok",):
-                print(visible(line))
-    if any(faults.values()):
+        for file, rows in found.items():
+            _told(file, rows)
+    if any(each.severity == "error" for rows in found.values() for each in rows):
         raise typer.Exit(2)
 
 
-def _faults(path: Path) -> list[str]:
-    from harness.policy import load
+def _findings(path: Path) -> list[Finding]:
+    from harness.policy.checking import Finding, check
     from harness.wiring.policies import beside, built_in, policy_file, surroundings
 
     try:
-        rules = load([policy_file(path)], surroundings(), built_in=built_in(), resolve=beside)
+        source = policy_file(path)
     except PolicyError as fault:
-        return [str(fault)]
-    return [f"{f.file}:{f.line}: {f.message}; {f.became}" for f in rules.faults]
+        return [Finding("error", str(path), None, None, "file", fault.message)]
+    return check([source], surroundings(), built_in=built_in(), resolve=beside)
+
+
+def _told(file: str, rows: list[Finding]) -> None:
+    from harness.cli.screen import make_console, terminal_width
+    from harness.cli.wrapping import paragraph
+
+    console = make_console()
+    styles = {"error": "bold red", "warning": "yellow", "note": "dim"}
+    for row in rows:
+        numbers = [str(n) for n in (row.line, row.column) if n is not None]
+        place = ":".join([row.file or file, *numbers])
+        text = f"{place}: {row.severity}: {row.message} [{row.code}]"
+        console.print(paragraph(text, 0, terminal_width(), styles[row.severity]))
+        if row.hint:
+            console.print(paragraph(row.hint, 2, terminal_width(), "dim"))
+    if not any(row.severity == "error" for row in rows):
+        console.print(paragraph(f"{file}: ok", 0, terminal_width()))
 
 
 @policy.command(context_settings={"allow_interspersed_args": False})

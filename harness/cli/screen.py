@@ -239,7 +239,7 @@ def _short(text: str, limit: int) -> str:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal on stdout, or what COLUMNS says, or 100 where there is none."""
+    """Columns of the terminal on stdout. Without one, wide: nothing there needs wrapping."""
     import shutil
 
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 1000
