@@ -51,8 +51,7 @@ class DockerBackend:
         """Without an endpoint it is discovered. `supervisor` is the binary for PID 1, by default
         this installation's for the engine's machine."""
         self._supervisor = supervisor
-        self._endpoint = endpoint or discover(os.environ, Path.home())
-        self._engine = Engine(self._endpoint)
+        self._engine = Engine(endpoint or discover(os.environ, Path.home()))
         self._images = Images(self._engine, recipes, progress)
         self._leases = leases or Leases()
         self._here = Owner.current()
@@ -130,7 +129,8 @@ class DockerBackend:
         async with self._starting:
             if self._watch is None:
                 api = await self._engine.api_version()
-                self._watch = EventWatch(self._endpoint, api, str(self._here))
+                dialled = await self._engine.dialled()
+                self._watch = EventWatch(dialled, api, str(self._here))
             await self._watch.start()
             if self._reaping is None:
                 self._reaping = asyncio.create_task(self._reap_regularly())
@@ -146,7 +146,7 @@ class DockerBackend:
         self, plan: BoxPlan, watch: EventWatch, capabilities: Capabilities
     ) -> SupervisedSandbox:
         lease = self._leases.take(plan.labels[reaper.BOX])
-        box = _Box(self._engine, self._endpoint, plan, watch, lease)
+        box = _Box(self._engine, plan, watch, lease)
         async with contextlib.AsyncExitStack() as undo:
             undo.push_async_callback(box.end)
             opened = await box.open(capabilities, self._orphan_seconds)
@@ -157,11 +157,8 @@ class DockerBackend:
 class _Box:
     """One container, from its creation until it is certainly gone."""
 
-    def __init__(
-        self, engine: Engine, endpoint: Endpoint, plan: BoxPlan, watch: EventWatch, lease: Lease
-    ) -> None:
+    def __init__(self, engine: Engine, plan: BoxPlan, watch: EventWatch, lease: Lease) -> None:
         self._engine = engine
-        self._endpoint = endpoint
         self._plan = plan
         self._watch = watch
         self._lease = lease
@@ -178,7 +175,8 @@ class _Box:
     async def open(self, capabilities: Capabilities, orphan_seconds: float) -> SupervisedSandbox:
         await self._create()
         api = await self._engine.api_version()
-        pipe = self._pipe = await attach(self._endpoint, api, self._container)
+        dialled = await self._engine.dialled()
+        pipe = self._pipe = await attach(dialled, api, self._container)
         link = self._link = Link(pipe)
         pipe.listen(link.feed, self._stream_ended)
         self._seen = self._watch.of(self._container)

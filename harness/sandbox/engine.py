@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from harness.errors import EngineUnavailable, HarnessError, ImageMissing, SandboxError
 from harness.sandbox.endpoint import Endpoint, discover
+from harness.sandbox.relay import SshRelay
 
 T = TypeVar("T")
 Facts = Mapping[str, Any]
@@ -106,10 +107,9 @@ class Engine:
     Every method raises a `SandboxError` and nothing else.
     """
 
-    def __init__(self, endpoint: Endpoint, *, url: str | None = None) -> None:
-        """`url` is what the SDK dials when it is not the endpoint itself (a relay)."""
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._url = url or endpoint.url
+        self._relay: SshRelay | None = None
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
         self._client: Client | None = None
         self._starting = asyncio.Lock()
@@ -137,6 +137,11 @@ class Engine:
     async def api_version(self) -> str:
         return (await self._connected()).api_version
 
+    async def dialled(self) -> Endpoint:
+        """Where a raw connection reaches the engine: the endpoint, or a relay to it."""
+        await self._connected()
+        return self.endpoint if self._relay is None else self._relay.socket
+
     async def close(self) -> None:
         """Let go of threads and connections; running calls are not waited for."""
         self._closed = True
@@ -144,18 +149,18 @@ class Engine:
         if client is not None:
             client.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._relay is not None:
+            await self._relay.close()
 
     async def _connected(self) -> Client:
         if self._client is not None:
             return self._client
         async with self._starting:
             if self._client is None:
+                if self.endpoint.scheme == "ssh" and self._relay is None:
+                    self._relay = SshRelay(self.endpoint)
+                    await self._relay.start()
                 client = await self._run("reach the engine", self._connect, DEADLINE)
-                try:
-                    _require_api(client.api_version)
-                except EngineUnavailable:
-                    client.close()
-                    raise
                 self._client = client
         return self._client
 
@@ -170,8 +175,21 @@ class Engine:
             pair = (str(files.cert), str(files.key)) if files.cert and files.key else None
             ca = None if files.ca is None else str(files.ca)
             tls = TLSConfig(client_cert=pair, ca_cert=ca, verify=files.verify)
-        made = docker.APIClient(base_url=self._url, version="auto", timeout=int(DEADLINE), tls=tls)
-        return cast("Client", made)
+        url = self.endpoint.url if self._relay is None else self._relay.socket.url
+
+        def client(api: str) -> Any:
+            made = docker.APIClient(base_url=url, version=api, timeout=int(DEADLINE), tls=tls)
+            # else REQUESTS_CA_BUNDLE replaces the endpoint's own authority
+            made.trust_env = False
+            return made
+
+        first = client(".".join(map(str, API_FLOOR)))
+        try:
+            api = str(first.version(api_version=False).get("ApiVersion", ""))
+        finally:
+            first.close()
+        _require_api(api)
+        return cast("Client", client(api))
 
     async def _run(self, what: str, job: Callable[[], T], deadline: float) -> T:
         if self._closed:
@@ -180,6 +198,12 @@ class Engine:
         try:
             future = loop.run_in_executor(self._pool, _translated, what, job, self.endpoint)
             return await asyncio.wait_for(future, deadline)
+        except EngineUnavailable as fault:
+            if self._relay is None or not self._relay.complaint:
+                raise
+            raise EngineUnavailable(
+                f"cannot reach {self.endpoint.url}: {self._relay.complaint}"
+            ) from fault
         except TimeoutError as fault:
             raise EngineUnavailable(
                 f"the engine at {self.endpoint.url} did not {what} within {deadline:g} s; "

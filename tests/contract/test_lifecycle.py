@@ -299,8 +299,8 @@ def test_what_cannot_be_had_is_refused_before_anything_is_made() -> None:
             await backend.create(replace(SPEC, runtime="nope"), run="refused")
         with pytest.raises(ImageMissing, match="docker pull no/such:image"):
             await backend.create(replace(SPEC, image="no/such:image"), run="refused")
+        huge = replace(SPEC, limits=replace(SMALL, memory=1 << 50))
         with pytest.raises(SandboxRefused, match="available"):
-            huge = replace(SPEC, limits=replace(SMALL, memory=1 << 50))
             await backend.create(huge, run="refused")
         assert await containers(backend, "refused") == []
 
