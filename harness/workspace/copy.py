@@ -29,8 +29,8 @@ _ANY_DEPTH = 10_000
 _AT_ONCE = 100_000
 """Entries asked for in one listing; a folder with more is listed folder by folder."""
 _MOST = 2_000_000
-_TICK = 0.025
-"""Seconds, more than two ticks of the slowest kernel's clock for files."""
+_TICK = 0.015
+"""Seconds, more than one tick of the slowest kernel's clock for files (100 Hz)."""
 _DEFAULT = CopyLimits()
 
 

@@ -66,7 +66,7 @@ def check(before: Tree, after: Tree) -> None:
 
         if changes.patch:
             git = ["git", "apply", "--whitespace=nowarn", "-"]
-            subprocess.run(["git", "init", "-q", "."], cwd=other, check=True)
+            subprocess.run(["git", "init", "-q", "--template=", "."], cwd=other, check=True)
             subprocess.run(git, cwd=other, input=changes.patch, check=True)
         assert read(other) == after
 

@@ -28,7 +28,7 @@ PATHS = ["/".join(p) for n in (1, 2, 3) for p in itertools.product(parts, repeat
 @pytest.fixture(scope="module")
 def repo() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
-        subprocess.run(["git", "init", "-q", name], check=True)
+        subprocess.run(["git", "init", "-q", "--template=", name], check=True)
         (Path(name) / "a").mkdir()
         yield Path(name)
 

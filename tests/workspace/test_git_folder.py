@@ -47,6 +47,7 @@ def test_packed_history_arrives(bench: Bench, git: GitRepo) -> None:
 
 def test_hooks_filters_and_configuration_stay_behind(bench: Bench, git: GitRepo) -> None:
     folder = bench.repo / ".git"
+    (folder / "hooks").mkdir()
     (folder / "hooks" / "pre-commit").write_text("#!/bin/sh\nexit 1\n")
     (folder / "info" / "attributes").write_text("* filter=evil\n")
     git("config", "core.fsmonitor", "/bin/evil")

@@ -17,7 +17,7 @@ from harness.workspace.names import folded, is_git_name, joined, points_out, quo
 )
 def test_quoting_is_gits_and_can_be_read_back(tmp_path: Path, name: bytes) -> None:
     git = ["git", "-C", str(tmp_path)]
-    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "init", "-q", "--template="], check=True)
     (tmp_path / name.decode("utf-8", "surrogateescape")).write_bytes(b"")
     listed = subprocess.run([*git, "ls-files", "-o"], capture_output=True, check=True).stdout
     assert listed == quote(name) + b"\n"

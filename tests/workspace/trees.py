@@ -86,7 +86,8 @@ class GitRepo:
             "GIT_ALLOW_PROTOCOL": "file",
         }
         if init:
-            self("init", "-q")
+            self("init", "-q", "--template=")
+            (folder / ".git" / "info").mkdir()
 
     def __call__(self, *words: str, data: bytes | None = None) -> str:
         done = subprocess.run(
