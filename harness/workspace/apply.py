@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.operations.control import is_control_path
+from harness.workspace.flags import is_control
 from harness.workspace.hidden import visible_name
 from harness.workspace.names import (
     LONGEST_PATH,
     fault,
     folded,
-    joined,
     parents,
     raw_path,
     shown_path,
@@ -80,13 +79,10 @@ def apply(
 def _is_control(steps: tuple[Step, ...]) -> bool:
     """Whether a path is a control file, or a link to one."""
     path, last = steps[0].path, steps[-1]
-    if is_control_path(shown_path(path)):
-        return True
     if last.new_mode != LINK:
-        return False
+        return is_control(path)
     target = last.literal or b"".join(line for hunk in last.hunks for line in hunk.new)
-    behind = joined(path, target)
-    return behind is not None and is_control_path(shown_path(behind))
+    return is_control(path, target)
 
 
 def _same_kind(mode: int, step: Step) -> bool:
@@ -153,7 +149,7 @@ class _Plan:
         while todo:
             folder = todo.pop()
             held = self._tree.names(folder)
-            if not held and folder == path:
+            if not held:
                 return False
             for name, is_folder in held:
                 below = folder + b"/" + name
@@ -192,7 +188,10 @@ class _Plan:
                 raise Refused(f"its name collides with `{shown_path(self._spelled[key])}`")
             if above not in self._names:
                 self._names[above] = self._tree.names(above)
-            for other, _ in self._names[above]:
+            for other, is_folder in self._names[above]:
+                if other == name or folded(other) != folded(name):
+                    continue
                 beside = above + b"/" + other if above else other
-                if other != name and folded(other) == folded(name) and beside not in self._gone:
+                leaves = self._is_emptied(beside) if is_folder else beside in self._gone
+                if not leaves:
                     raise Refused(f"its name collides with `{shown_path(beside)}`")

@@ -9,24 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.errors import FileFault
-from harness.operations.control import is_control_path, is_run_here
 from harness.ports import Sandbox
 from harness.values.changes import Change, Changes, Flag
 from harness.values.commands import FileKind, Stat
 from harness.values.limits import MIB
-from harness.workspace.hidden import has_hidden
+from harness.workspace.flags import flags, name_flags
 from harness.workspace.ignore import IgnoreRules
 from harness.workspace.lines import Effort
 from harness.workspace.names import (
     has_git_part,
     is_git_name,
-    joined,
     parents,
-    points_out,
     shown_path,
 )
 from harness.workspace.notes import Notes
-from harness.workspace.sections import FILE, LINK, PROGRAM, Section, Side, section
+from harness.workspace.sections import FILE, LINK, PROGRAM, Side, section
 from harness.workspace.store import Baseline, Kept
 from harness.workspace.walk import CopyLimits
 
@@ -213,7 +210,7 @@ class Comparison:
             made.text,
             made.added,
             made.removed,
-            _flags(path, new, made),
+            flags(path, new, made.fresh),
         )
 
     def _git_changes(self, moved: list[bytes]) -> list[Change]:
@@ -255,9 +252,9 @@ def _git_folder(path: bytes) -> bytes | None:
     return None
 
 
-def _named(path: bytes, action: str, *flags: Flag) -> Change:
+def _named(path: bytes, action: str, *more: Flag) -> Change:
     """A change that is named but whose content is not in the patch."""
-    kept = {Flag.LEFT_OUT, *flags, *_name_flags(path)}
+    kept = {Flag.LEFT_OUT, *more, *name_flags(path)}
     return Change(shown_path(path), action, b"", flags=frozenset(kept))
 
 
@@ -267,27 +264,3 @@ def _action(old: Side | None, new: Side | None) -> str:
     if new is None:
         return "deleted"
     return "mode" if old.data == new.data and old.is_link == new.is_link else "modified"
-
-
-def _name_flags(path: bytes) -> set[Flag]:
-    flags: set[Flag] = set()
-    if is_control_path(shown_path(path)):
-        flags.add(Flag.CONTROL)
-    if is_run_here(shown_path(path)):
-        flags.add(Flag.RUNS_HERE)
-    if has_hidden(path):
-        flags.add(Flag.HIDDEN_TEXT)
-    return flags
-
-
-def _flags(path: bytes, new: Side | None, made: Section) -> frozenset[Flag]:
-    flags = _name_flags(path)
-    if has_hidden(made.fresh):
-        flags.add(Flag.HIDDEN_TEXT)
-    if new is not None and new.is_link:
-        if points_out(path, new.data):
-            flags.add(Flag.LINK_OUT)
-        behind = joined(path, new.data)
-        if behind is not None and (is_control_path(shown_path(behind)) or has_git_part(behind)):
-            flags.add(Flag.CONTROL)
-    return frozenset(flags)

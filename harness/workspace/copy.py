@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import SandboxError, UserError
+from harness.errors import FileFault, SandboxError, UserError
 from harness.ports import Sandbox
 from harness.values.changes import Changes
 from harness.values.commands import FileKind, Stat, Upload
@@ -17,7 +17,7 @@ from harness.workspace import gitdir
 from harness.workspace.compare import Comparison, Loaded
 from harness.workspace.hidden import visible_name
 from harness.workspace.ignore import LARGEST, IgnoreFile, IgnoreRules
-from harness.workspace.names import fault, shown_path
+from harness.workspace.names import fault, parents, raw_path, shown_path
 from harness.workspace.notes import Notes
 from harness.workspace.sections import FILE, LINK, PROGRAM
 from harness.workspace.store import Baseline
@@ -60,7 +60,7 @@ class CopyWorkspace:
             uploads = await asyncio.to_thread(next, batches, None)
             if uploads is None:
                 break
-            await box.upload(uploads)
+            await _upload(box, uploads)
         # A later change must get another time stamp than what was just uploaded.
         await asyncio.sleep(_TICK)
         here = await listing(box, copy.paths)
@@ -78,6 +78,19 @@ class CopyWorkspace:
         if self._loaded is None:
             return Changes()
         return await Comparison(self._loaded, box, await listing(box, self._loaded.there)).changes()
+
+
+async def _upload(box: Sandbox, uploads: list[Upload]) -> None:
+    try:
+        await box.upload(uploads)
+    except FileFault as refusal:
+        if refusal.code == "no_space":
+            raise UserError(
+                "the repository does not fit into the box's disk; raise `limits.disk` in the "
+                "policy, or have `.gitignore` leave files out"
+            ) from refusal
+        name = visible_name(raw_path(refusal.path))
+        raise SandboxError(f"the box cannot take `{name}`: {refusal}") from refusal
 
 
 async def listing(box: Sandbox, known: Mapping[bytes, object]) -> dict[bytes, Stat]:
@@ -129,6 +142,7 @@ class _Copy:
         self.rules = IgnoreRules()
         self.paths: dict[bytes, None] = {}
         self._tracked: dict[bytes, str] = {}
+        self._nested: set[bytes] = set()
         self._git: gitdir.GitDir | None = None
 
     def batches(self) -> Iterator[list[Upload]]:
@@ -157,6 +171,7 @@ class _Copy:
             exclude = read_file(self._git.common + b"/info/exclude", LARGEST, cut=True)
             self.rules.exclude = IgnoreFile(exclude) if exclude else None
         walk = Walk(self._root, self._limits, self.rules, self._tracked, self._notes)
+        self._nested = walk.nested
         yield from walk.entries()
         if self._git is not None:
             yield from gitdir.entries(self._git, self._notes)
@@ -198,12 +213,15 @@ class _Copy:
         here = {path: self.kept.get(path) for path in self._tracked}
         changed = sum(1 for p, k in here.items() if k is not None and k.blob != self._tracked[p])
         gone = sum(1 for kept in here.values() if kept is None)
-        new = len(self.kept) - (len(here) - gone)
+        new = sum(1 for path in self.kept if path not in here and not self._is_nested(path))
         if changed or gone or new:
             self._notes.say(
                 f"the work tree is copied as it is: {changed} files differ from the git index, "
                 f"{gone} are not there, {new} are not tracked"
             )
+
+    def _is_nested(self, path: bytes) -> bool:
+        return any(above in self._nested for above in parents(path))
 
 
 def _git_mode(kind: FileKind, mode: int) -> int:

@@ -30,6 +30,7 @@ _OBJECTS = re.compile(
     rb"|pack(/(pack-[0-9a-f]+\.(pack|idx|rev|bitmap|mtimes|promisor|keep)|multi-pack-index))?"
     rb"|info(/(packs|commit-graph|commit-graphs(/[-.0-9a-z]+)?))?)"
 )
+_SUBMODULE = 0o160000
 _IN_PROGRESS = (b"rebase-merge", b"rebase-apply", b"sequencer")
 
 _KEPT_SETTINGS: Mapping[tuple[str, str], frozenset[str]] = {
@@ -138,7 +139,7 @@ def _settings(config: bytes) -> dict[tuple[str, str], str]:
 
 
 def tracked(git: GitDir, notes: Notes) -> dict[bytes, str]:
-    """Paths the index names, with their blob ids; empty, with a note, if it cannot be read."""
+    """Files the index names, with their blob ids; empty, with a note, if it cannot be read."""
     data = read_file(os.path.join(git.own, b"index"), _INDEX)  # noqa: PTH118 - bytes
     if data is None:
         return {}
@@ -158,6 +159,7 @@ def tracked(git: GitDir, notes: Notes) -> dict[bytes, str]:
     return {
         path: entry.sha.decode("ascii", "replace") if isinstance(entry, IndexEntry) else ""
         for path, entry in entries.items()
+        if not isinstance(entry, IndexEntry) or entry.mode != _SUBMODULE
     }
 
 

@@ -49,7 +49,8 @@ class Found:
 class Walk:
     """One walk over a folder; fills `rules` and `notes` as it goes.
 
-    `tracked` holds the paths git tracks, which are copied even where they are ignored.
+    `tracked` holds the paths git tracks, which are copied even where they are ignored; `nested`
+    gets the folders that are repositories of their own.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Walk:
         self._rules = rules
         self._notes = notes
         self._tracked = tracked
+        self.nested: set[bytes] = set()
         self._above_tracked = {above for path in tracked for above in parents(path)}
 
     def entries(self) -> Iterator[Found]:
@@ -82,6 +84,7 @@ class Walk:
                 path = folder + b"/" + name if folder else name
                 if is_git_name(name):
                     if folder:
+                        self.nested.add(folder)
                         self._notes.add(_NESTED, folder)
                     continue
                 skipped = only_tracked or self._is_ignored(path, held[name])

@@ -226,6 +226,14 @@ def test_a_case_only_rename_is_applied(bench: Bench) -> None:
     assert apply(patch_of(bench, work), bench.repo).applied == ("A", "a")
 
 
+def test_a_folder_renamed_in_case_only_is_applied(bench: Bench) -> None:
+    def work(inside: Path) -> None:
+        (inside / "d").rename(inside / "D")
+
+    assert apply(patch_of(bench, work), bench.repo).applied == ("D/b", "d/b")
+    assert sorted(path.name for path in bench.repo.iterdir()) == ["D", "a", "gone"]
+
+
 def test_new_names_that_collide_are_refused(bench: Bench) -> None:
     def work(inside: Path) -> None:
         write({b"x/f": ("file", b"1"), b"X/g": ("file", b"2"), b"\xc3\xa9": ("file", b"")}, inside)

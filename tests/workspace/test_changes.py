@@ -172,6 +172,7 @@ def test_build_products_are_counted_and_left_out(bench: Bench) -> None:
         ("sub/.gitattributes", {Flag.CONTROL}),
         ("Makefile", {Flag.RUNS_HERE}),
         ("src/a.py", set()),
+        ("two\nlines", {Flag.HIDDEN_TEXT}),
         ("evil\u202egnp.sh", {Flag.HIDDEN_TEXT, Flag.RUNS_HERE}),
     ],
 )
@@ -212,12 +213,14 @@ def test_hidden_characters_in_added_lines_are_flagged(
 @pytest.mark.parametrize(
     ("target", "flags"),
     [
-        ("/etc/passwd", {Flag.LINK_OUT}),
+        ("/opt/data", {Flag.LINK_OUT}),
         ("../x", {Flag.LINK_OUT}),
         ("a/../../x", {Flag.LINK_OUT}),
         ("a", set()),
         (".git/hooks/pre-commit", {Flag.CONTROL}),
         (".github/workflows", {Flag.CONTROL}),
+        ("../../.ssh/authorized_keys", {Flag.CONTROL, Flag.LINK_OUT}),
+        ("/home/u/.bashrc", {Flag.CONTROL, Flag.LINK_OUT}),
     ],
 )
 def test_links_are_flagged_by_where_they_lead(bench: Bench, target: str, flags: set[Flag]) -> None:

@@ -103,6 +103,10 @@ def test_submodule_as_the_repository_itself(bench: Bench, git: GitRepo, tmp_path
     outer.mkdir()
     outside = GitRepo(outer)
     outside("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(bench.repo), "m")
+    outside("commit", "-qm", "outer")
+    other = Bench(tmp_path / "other")
+    notes = asyncio.run(CopyWorkspace(outer, tmp_path / "s1").load(other.box))
+    assert [note for note in notes if "nested" not in note] == []
     workspace = CopyWorkspace(outer / "m", tmp_path / "s2")
     assert asyncio.run(workspace.load(FolderBox(bench.inside))) == ()
     assert GitRepo(bench.inside, init=False)("log", "--format=%s") == "first\n"

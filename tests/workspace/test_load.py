@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from harness.errors import SandboxError, SessionStorage, UserError
+from harness.errors import FileFault, SandboxError, SessionStorage, UserError
 from harness.sandbox.memory import MemorySandbox
-from harness.values.commands import Stat
+from harness.values.commands import Stat, Upload
 from harness.workspace.copy import CopyWorkspace
 from harness.workspace.walk import CopyLimits
 from tests.workspace.boxes import FolderBox
@@ -245,7 +246,26 @@ class LyingBox(FolderBox):
         return tuple(Stat(b"../" + s.path, s.kind, s.size, s.mode) for s in found)
 
 
-@pytest.mark.parametrize(("kind", "words"), [(ForgetfulBox, "did not take"), (LyingBox, "lists")])
+class FullBox(FolderBox):
+    async def upload(self, entries: Sequence[Upload]) -> None:
+        raise FileFault("no_space", "a", "no space left")
+
+
+class PickyBox(FolderBox):
+    async def upload(self, entries: Sequence[Upload]) -> None:
+        raise FileFault("name", "a", "the name is too long")
+
+
+def test_a_repository_that_does_not_fit(bench: Bench) -> None:
+    write({b"a": ("file", b"x")}, bench.repo)
+    with pytest.raises(UserError, match=r"limits\.disk"):
+        asyncio.run(bench.workspace.load(FullBox(bench.inside)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(PickyBox, "cannot take `a`"), (ForgetfulBox, "did not take"), (LyingBox, "lists")],
+)
 def test_a_box_that_does_not_list_what_was_uploaded(
     bench: Bench, kind: type[FolderBox], words: str
 ) -> None:
