@@ -96,7 +96,8 @@ def test_what_the_pages_show_is_what_is_printed(repo: Path, state: Path) -> None
         words = shlex.split(first.removeprefix("$ "))
         assert words[0] == "harness"
         done = harness(*words[1:], cwd=repo, state=state)
-        assert (done.stdout + done.stderr).splitlines() == shown
+        printed = (done.stdout + done.stderr).splitlines()
+        assert [line.rstrip() for line in printed] == shown
 
 
 @pytest.mark.sandbox

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from ipaddress import ip_address
 from pathlib import PurePosixPath
 
 from tests.meta.source import python_files, relative, tracked
@@ -18,6 +19,9 @@ ORDINARY_HOSTS = {
     "keepachangelog.com",
     "semver.org",
 }
+RESERVED = (".example", ".invalid", ".test", ".localhost", "example.com", "example.org")
+"""RFC 2606 and RFC 6761."""
+
 HOST = re.compile(r"\bhttps?://(?:[^\s/@\"'`<>]*@)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)")
 
 
@@ -63,9 +67,10 @@ def test_hosts_of_others_stand_nowhere() -> None:
 
 
 def ordinary(host: str) -> bool:
-    loopback = host.startswith("127.") or host == "::1"
-    reserved = host.endswith((".example", ".invalid", ".test", ".localhost"))
-    return loopback or reserved or host in ORDINARY_HOSTS or "." not in host
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return host.endswith(RESERVED) or host in ORDINARY_HOSTS or "." not in host
 
 
 def test_the_guard_on_hosts_would_notice() -> None:
