@@ -15,6 +15,8 @@ from harness.errors import EngineUnavailable
 from harness.sandbox.endpoint import Endpoint
 
 BUFFER = 256 * 1024
+HIGH_WATER = 1 << 20
+"""Bytes on their way out before `drain` waits."""
 HEAD_LIMIT = 16 * 1024
 """Bytes of a reply's head. The engine is trusted, and still gets no unbounded buffer."""
 DIAGNOSTICS = 4 * 1024
@@ -95,6 +97,7 @@ class AttachProtocol(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        transport.set_write_buffer_limits(high=HIGH_WATER)
         transport.write(self._request)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature

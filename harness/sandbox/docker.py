@@ -74,12 +74,11 @@ class DockerBackend:
         info = await self._engine.info()
         capabilities = docker_capabilities(info, spec)
         admit(info, spec, capabilities, 0)
-        image = await self._images.resolve(spec.image)
-        admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
-        watch = await self._watching()
         program = await self._program(text_at(info, "Architecture"))
-        async with self._delivering:
-            volume = await ensure_volume(self._engine, program)
+        image, volume, watch = await asyncio.gather(
+            self._images.resolve(spec.image), self._delivered(program), self._watching()
+        )
+        admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
         plan = self._plan(spec, image, volume, run)
         try:
             return await self._open(plan, watch, capabilities)
@@ -119,6 +118,10 @@ class DockerBackend:
         command = hardening.supervisor_command(self._orphan_seconds)
         return BoxPlan(spec, image.digest, image.facts, volume, command, labels)
 
+    async def _delivered(self, program: bytes) -> str:
+        async with self._delivering:
+            return await ensure_volume(self._engine, program)
+
     async def _program(self, machine: str) -> bytes:
         if self._supervisor is None:
             path = supervisor_binary(machine)
@@ -146,7 +149,7 @@ class DockerBackend:
         self, plan: BoxPlan, watch: EventWatch, capabilities: Capabilities
     ) -> SupervisedSandbox:
         lease = self._leases.take(plan.labels[reaper.BOX])
-        box = _Box(self._engine, plan, watch, lease)
+        box = _Box(self._engine, replace(plan, held=capabilities.limits), watch, lease)
         async with contextlib.AsyncExitStack() as undo:
             undo.push_async_callback(box.end)
             opened = await box.open(capabilities, self._orphan_seconds)
@@ -180,7 +183,7 @@ class _Box:
         link = self._link = Link(pipe)
         pipe.listen(link.feed, self._stream_ended)
         self._seen = self._watch.of(self._container)
-        await self._engine.call("start a box", lambda c: c.start(self._container))
+        await self._start()
         hello = await link.open(token=secrets.token_bytes(32), orphan_seconds=orphan_seconds)
         wall = self._plan.spec.limits.wall
         self._expiry = asyncio.get_running_loop().call_later(wall, self._expired)
@@ -214,8 +217,13 @@ class _Box:
         )
         made = await asyncio.shield(self._making)
         self._container = text_at(made, "Id")
-        facts = await self._engine.call(
-            "look at a box", lambda c: c.inspect_container(self._container)
+
+    async def _start(self) -> None:
+        """Start it and look at its walls meanwhile: nothing but our supervisor runs so far."""
+        container = self._container
+        _, facts = await asyncio.gather(
+            self._engine.call("start a box", lambda c: c.start(container)),
+            self._engine.call("look at a box", lambda c: c.inspect_container(container)),
         )
         hardening.verify_created(facts, self._plan)
 

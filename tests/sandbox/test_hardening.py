@@ -68,6 +68,16 @@ def test_a_wall_that_does_not_stand_is_named(
         verify_created(facts, PLAN)
 
 
+def test_what_the_engine_cannot_enforce_is_neither_asked_nor_expected() -> None:
+    weak = replace(PLAN, held={n: Enforcement.NONE for n in ("cpus", "memory", "pids")})
+    assert "NanoCpus" not in create_body(weak)["HostConfig"]
+    facts = created(weak)
+    facts["HostConfig"] |= {"Memory": 0, "PidsLimit": None}
+    verify_created(facts, weak)
+    with pytest.raises(SandboxRefused, match="memory, processes"):
+        verify_created(facts, PLAN)
+
+
 def test_a_volume_of_the_image_that_was_not_covered_is_refused() -> None:
     facts = created()
     facts["Mounts"].append({"Type": "volume", "Name": "anonymous", "RW": True})
