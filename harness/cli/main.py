@@ -22,6 +22,7 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(f"harness {__version__}")
         return 0
+    _complete_streams()
     try:
         from harness.cli.app import app
 
@@ -35,9 +36,19 @@ def main() -> int:
         # The reader is gone; the interpreter must not try to flush into it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SIGPIPE
+    except OSError as fault:
+        return _system(fault)
     except Exception as fault:  # noqa: BLE001 - the edge; what we did not foresee
         return _unforeseen(fault)
     return 0
+
+
+def _complete_streams() -> None:
+    """A stream that was closed by whoever started us swallows what is written to it."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
 
 
 def tell(fault: HarnessError) -> None:
@@ -56,6 +67,16 @@ def failure(fault: HarnessError) -> int:
     if fault.exit_code == 1 and sys.argv[1:2] == ["exec"]:
         return _EXEC_FAILED
     return fault.exit_code
+
+
+def _system(fault: OSError) -> int:
+    """The machine said no to something of our own: a full disk behind stdout, no more files."""
+    from harness.approvers.escape import visible
+
+    if os.environ.get("HARNESS_DEBUG") == "1":
+        raise fault
+    print(f"harness: {visible(str(fault))}", file=sys.stderr)
+    return _EXEC_FAILED if sys.argv[1:2] == ["exec"] else 1
 
 
 def _unforeseen(fault: Exception) -> int:

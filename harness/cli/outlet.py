@@ -15,6 +15,7 @@ from collections.abc import Generator
 from typing import BinaryIO, TextIO
 
 from harness.cli.filter import TerminalFilter
+from harness.errors import HarnessError
 
 _END = ("", b"")
 
@@ -23,7 +24,7 @@ class Outlet:
     """`stdout` and `stderr` behind one thread.
 
     Bytes to a terminal pass a filter unless `raw`; bytes to anything else stay as they are. A
-    reader that goes away is no fault: the rest is dropped, and `broken` says so.
+    reader that goes away is no fault: the rest is dropped. Any other failure is kept in `fault`.
     """
 
     def __init__(self, out: TextIO, err: TextIO, *, raw: bool = False) -> None:
@@ -37,7 +38,7 @@ class Outlet:
         self._queue: queue.SimpleQueue[tuple[str, bytes] | threading.Event] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="outlet", daemon=True)
         self._thread.start()
-        self.broken = False
+        self.fault = ""
 
     def sink(self, stream: str, data: bytes) -> None:
         """An `OutputSink`: output of a command, filtered for terminals."""
@@ -73,15 +74,22 @@ class Outlet:
             try:
                 self._streams[stream].write(data)
                 self._streams[stream].flush()
-            except (OSError, ValueError):  # gone, or closed under us
-                self.broken = True
+            except BrokenPipeError:
+                pass
+            except (OSError, ValueError) as fault:  # a full disk, or closed under us
+                self.fault = str(fault)
 
 
 @contextlib.contextmanager
 def outlet(*, raw: bool = False) -> Generator[Outlet]:
-    """The process's own streams, written to the end on every way out."""
+    """The process's own streams, written to the end on every way out.
+
+    Raises `HarnessError` when something could not be written.
+    """
     made = Outlet(sys.stdout, sys.stderr, raw=raw)
     try:
         yield made
     finally:
         made.close()
+    if made.fault:
+        raise HarnessError(f"the output could not be written: {made.fault}")

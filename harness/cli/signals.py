@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import sys
@@ -57,6 +58,8 @@ def _settle(number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
     """Say so, and let the next INT end the process even when the loop hangs."""
     loop.remove_signal_handler(signal.SIGINT)
     signal.signal(signal.SIGINT, _abort)
+    # the interpreter resets handlers while it ends, and a late INT would then change the code
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     again = "; press again to stop at once" if number is signal.SIGINT else ""
     os.write(sys.stderr.fileno(), f"\nharness: stopping, and keeping the patch{again}\n".encode())
 
