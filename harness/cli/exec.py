@@ -60,7 +60,7 @@ def exec_(
     with outlet(raw=raw) as out:
         judged = _Judged(json_lines(out) if as_json else None)
         sink = None if as_json else out.sink
-        harness = Harness(config, observer=judged.observe, sink=sink)
+        harness = Harness(config, observer=judged.observe, sink=sink, progress=out.note)
         code = _until_stopped(harness, tuple(command), stdin, out)
         if code == REFUSED and judged.resolved is not None:
             _refused(judged.resolved)

@@ -52,6 +52,12 @@ class Outlet:
         if data:
             self._queue.put((stream, data))
 
+    def note(self, text: str) -> None:
+        """A line of progress for people, on stderr."""
+        from harness.approvers.escape import visible
+
+        self.write("stderr", f"harness: {visible(text)}\n".encode("utf-8", "replace"))
+
     def drain(self) -> None:
         """Wait until everything handed over so far is written."""
         done = threading.Event()

@@ -70,7 +70,7 @@ def run(
         approver(out, person=person) as answers,
         watched(out, as_json=as_json) as observer,
     ):
-        harness = Harness(config, approver=answers, observer=observer)
+        harness = Harness(config, approver=answers, observer=observer, progress=out.note)
         code = _until_stopped(harness, task)
     raise typer.Exit(code)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ class Harness:
     """One configuration, any number of runs, one after another.
 
     `approver` None denies whatever would have to be asked. `observer` gets every record,
-    `sink` the live output of commands.
+    `sink` the live output of commands, `progress` a line at a time while an image is made.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class Harness:
         approver: Approver | None = None,
         observer: Observer | None = None,
         sink: OutputSink | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> None:
         self._config = config
-        self._opening = Opening(approver, observer, sink)
+        self._opening = Opening(approver, observer, sink, progress)
 
     async def run(self, task: str) -> RunReport:
         """Work on a task until it stops.
