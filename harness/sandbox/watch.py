@@ -19,6 +19,8 @@ from harness.sandbox.endpoint import Endpoint
 from harness.sandbox.reaper import OWNER
 
 LINE_LIMIT = 256 * 1024
+PATIENCE = 10.0
+"""Seconds for the engine to begin sending."""
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class EventWatch:
             self._listening.clear()
             self._task = asyncio.create_task(self._follow())
         try:
-            await asyncio.wait_for(self._listening.wait(), 10)
+            await asyncio.wait_for(self._listening.wait(), PATIENCE)
         except TimeoutError as fault:
             raise EngineUnavailable("the engine sends no events") from fault
 

@@ -29,6 +29,7 @@ from harness.sandbox.delivery import LABEL, volume_name
 from harness.sandbox.docker import DockerBackend
 from harness.sandbox.endpoint import Endpoint, discover
 from harness.sandbox.images import Images
+from harness.sandbox.owner import Owner
 from harness.sandbox.supervised import SupervisedSandbox
 from harness.values.commands import ExecRequest
 from tests.contract.stations import SMALL, SPEC
@@ -227,6 +228,27 @@ def test_a_dead_controllers_box_is_reaped_at_once() -> None:
         assert await containers(backend, "reaped") == []
         assert len(await containers(backend, "living")) == 1
         await mine.close()
+
+    play(scene)
+
+
+def test_a_box_whose_controller_died_before_starting_it_is_reaped() -> None:
+    """It runs nothing and has no timer: the next controller on this machine takes it."""
+
+    async def scene(backend: DockerBackend) -> None:
+        owner = replace(Owner.current(), pid=2**22 + 1, started="1")
+        image = (await backend.images.resolve(SPEC.image)).digest
+        labels = {reaper.OWNER: str(owner), reaper.RUN: "unstarted", reaper.BOX: "unstarted"}
+        await backend.engine.call(
+            "prepare",
+            lambda c: c.create_container_from_config(
+                {"Image": image, "Cmd": ["x"], "Labels": {**labels, reaper.DEADLINE: "9" * 12}}
+            ),
+        )
+        (row,) = await containers(backend, "unstarted")
+        assert row.state == "created"
+        assert [r.gone for r in await backend.reap() if r.row.run == "unstarted"] == [True]
+        assert await containers(backend, "unstarted") == []
 
     play(scene)
 

@@ -69,7 +69,7 @@ def test_a_wall_that_does_not_stand_is_named(
 
 
 def test_what_the_engine_cannot_enforce_is_neither_asked_nor_expected() -> None:
-    weak = replace(PLAN, held={n: Enforcement.NONE for n in ("cpus", "memory", "pids")})
+    weak = replace(PLAN, held=dict.fromkeys(("cpus", "memory", "pids"), Enforcement.NONE))
     assert "NanoCpus" not in create_body(weak)["HostConfig"]
     facts = created(weak)
     facts["HostConfig"] |= {"Memory": 0, "PidsLimit": None}
