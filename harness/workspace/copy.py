@@ -16,7 +16,7 @@ from harness.values.limits import MIB
 from harness.workspace import gitdir
 from harness.workspace.compare import Comparison, Loaded
 from harness.workspace.hidden import visible_name
-from harness.workspace.ignore import LARGEST, IgnoreFile, IgnoreRules
+from harness.workspace.ignore import IgnoreFile, IgnoreRules
 from harness.workspace.names import fault, parents, raw_path, shown_path
 from harness.workspace.notes import Notes
 from harness.workspace.sections import FILE, LINK, PROGRAM
@@ -168,7 +168,7 @@ class _Copy:
         self._git = gitdir.find(self._root, self._notes)
         if self._git is not None:
             self._tracked = gitdir.tracked(self._git, self._notes)
-            exclude = read_file(self._git.common + b"/info/exclude", LARGEST, cut=True)
+            exclude = gitdir.excluded(self._git)
             self.rules.exclude = IgnoreFile(exclude) if exclude else None
         walk = Walk(self._root, self._limits, self.rules, self._tracked, self._notes)
         self._nested = walk.nested

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from io import BytesIO
 
 from harness.values.commands import FileKind
+from harness.workspace.ignore import LARGEST
 from harness.workspace.notes import Notes
-from harness.workspace.walk import Found, read_file
+from harness.workspace.walk import UNREADABLE, Found, read_file
 
 _SMALL = 1 << 20
 _INDEX = 256 << 20
@@ -31,6 +32,7 @@ _OBJECTS = re.compile(
     rb"|info(/(packs|commit-graph|commit-graphs(/[-.0-9a-z]+)?))?)"
 )
 _SUBMODULE = 0o160000
+_LINKED = "links inside `.git`, left out"
 _IN_PROGRESS = (b"rebase-merge", b"rebase-apply", b"sequencer")
 
 _KEPT_SETTINGS: Mapping[tuple[str, str], frozenset[str]] = {
@@ -205,14 +207,26 @@ def _config(settings: Mapping[tuple[str, str], str]) -> bytes:
     return "\n".join(lines).encode() + b"\n"
 
 
+def excluded(git: GitDir) -> bytes | None:
+    """The text of `info/exclude`, if there is one and no link leads to it."""
+    info = os.path.join(git.common, b"info")  # noqa: PTH118 - bytes
+    if os.path.islink(info):  # noqa: PTH114 - bytes
+        return None
+    return read_file(os.path.join(info, b"exclude"), LARGEST, cut=True)  # noqa: PTH118 - bytes
+
+
 def _scan(folder: bytes, notes: Notes) -> list[os.DirEntry[bytes]]:
+    """Entries by name. A folder that is a link could lead to another repository's data."""
+    if os.path.islink(folder):  # noqa: PTH114 - bytes
+        notes.add(_LINKED, folder)
+        return []
     try:
         with os.scandir(folder) as held:
             return sorted(held, key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
     except OSError:
-        notes.add("left out, cannot be read", folder)
+        notes.add(UNREADABLE, folder)
         return []
 
 
@@ -231,7 +245,7 @@ def _tree(base: bytes, top: bytes, wanted: re.Pattern[bytes], notes: Notes) -> I
         for entry in _scan(os.path.join(base, folder), notes):  # noqa: PTH118 - bytes
             path = folder + b"/" + entry.name
             if entry.is_symlink():
-                notes.add("links inside `.git`, left out", b".git/" + path)
+                notes.add(_LINKED, b".git/" + path)
             elif wanted.fullmatch(path) is None:
                 continue
             elif entry.is_dir(follow_symlinks=False):

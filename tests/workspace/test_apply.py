@@ -219,6 +219,24 @@ def test_a_file_that_changes_between_check_and_write_stops_it(
     assert (bench.repo / "gone").exists()
 
 
+def test_a_file_that_appears_between_check_and_write_stops_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = patch_of(bench)
+    real = os.rename
+
+    def racing(src: bytes, dst: bytes, **more: int) -> None:
+        write({b"new/er/c": ("file", b"mine, just now\n")}, bench.repo)
+        monkeypatch.setattr(os, "rename", real)
+        real(src, dst, **more)
+
+    monkeypatch.setattr(os, "rename", racing)
+    with pytest.raises(UserError, match="appeared while"):
+        apply(patch, bench.repo)
+    assert (bench.repo / "new" / "er" / "c").read_bytes() == b"mine, just now\n"
+    assert (bench.repo / "a").read_bytes() == b"one\n"
+
+
 def test_a_case_only_rename_is_applied(bench: Bench) -> None:
     def work(inside: Path) -> None:
         (inside / "a").rename(inside / "A")

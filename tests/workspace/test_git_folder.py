@@ -87,6 +87,24 @@ def test_links_inside_the_git_folder_are_left_out(
     assert not (bench.inside / ".git" / "refs" / "heads" / "x").exists()
 
 
+@pytest.mark.parametrize("name", ["objects", "refs", "info"])
+def test_a_linked_folder_does_not_bring_another_repositorys_data(
+    bench: Bench, git: GitRepo, tmp_path: Path, name: str
+) -> None:
+    thief = tmp_path / "thief"
+    thief.mkdir()
+    GitRepo(thief)
+    own = thief / ".git" / name
+    own.rename(tmp_path / "old")
+    own.symlink_to(bench.repo / ".git" / name)
+    (bench.repo / ".git" / "info" / "exclude").write_text("secret\n")
+    (thief / "secret").write_text("not ignored")
+    notes = asyncio.run(CopyWorkspace(thief, tmp_path / "s").load(FolderBox(bench.inside)))
+    assert any("links inside `.git`" in note for note in notes)
+    assert (bench.inside / "secret").exists()
+    assert [path for path in (bench.inside / ".git" / name).rglob("*") if path.is_file()] == []
+
+
 def test_linked_worktree_gets_the_common_history(bench: Bench, git: GitRepo) -> None:
     linked = bench.repo.parent / "linked"
     git("worktree", "add", "-q", "-b", "side", str(linked))
@@ -138,6 +156,21 @@ def test_a_git_file_cannot_borrow_another_repositorys_history(
     notes = asyncio.run(CopyWorkspace(thief, tmp_path / "s").load(FolderBox(bench.inside)))
     assert "does not name this one back" in notes[0]
     assert not (bench.inside / ".git").exists()
+
+
+def test_a_git_file_cannot_borrow_a_submodules_history(
+    bench: Bench, git: GitRepo, tmp_path: Path
+) -> None:
+    module = bench.repo / ".git" / "modules" / "m"
+    module.parent.mkdir()
+    (bench.repo / "m").mkdir()
+    git("clone", "-q", "--bare", str(bench.repo), str(module))
+    git("--git-dir", str(module), "config", "core.worktree", "../../../m")
+    thief = tmp_path / "thief"
+    thief.mkdir()
+    (thief / ".git").write_text(f"gitdir: {module}\n")
+    notes = asyncio.run(CopyWorkspace(thief, tmp_path / "s").load(FolderBox(bench.inside)))
+    assert "does not name this one back" in notes[0]
 
 
 def test_a_common_folder_elsewhere_is_not_followed(
