@@ -12,9 +12,7 @@ from harness.values.calls import Args, Json, Status, ToolOutput
 _NEXT = {
     "missing": "list_files shows what is there",
     "link": "a link is in the way; name the file it points to",
-    "directory": "it is a directory; list_files shows what it holds",
-    "not_directory": "a part of the path is a file",
-    "not_file": "only plain files can be used",
+    "directory": "list_files shows what it holds",
     "denied": "the box's user may not do this",
     "too_large": "use shell with head, tail or sed -n to see parts of it",
     "no_space": "the box's disk is full; remove what is not needed",
@@ -64,7 +62,8 @@ def failure(fault: FileFault) -> ToolOutput:
     """What a model is told of a file operation that failed in an ordinary way."""
     hint = _NEXT.get(fault.code, "")
     message = first(clean(str(fault)), 512)
-    text = f"{name(fault.path[:1024])}: {message}" + (f" ({hint})" if hint else "")
+    text = message if fault.path in message else f"{name(fault.path[:1024])}: {message}"
+    text += f"; {hint}" if hint else ""
     return ToolOutput(Status.ERROR, text, {"fault": fault.code})
 
 

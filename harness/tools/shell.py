@@ -136,7 +136,10 @@ def _text(result: ExecResult, cut: Cut, place: str, limit: int) -> str:
     parts.append(_ending(result, limit))
     lines = "\n".join(p.rstrip("\n") for p in parts if p)
     if result.left_running:
-        lines += f"\n[{result.left_running} background processes are still running]"
+        left = "1 background process is"
+        if result.left_running > 1:
+            left = f"{result.left_running} background processes are"
+        lines += f"\n[{left} still running]"
     return lines
 
 
