@@ -77,9 +77,7 @@ def test_the_commands_after_a_run(repo: Path, state: Path) -> None:
     assert made.returncode == 0, made.stderr
     listed = harness(*SESSION[0].split()[1:], cwd=repo, state=state)
     assert listed.returncode == 0, listed.stderr
-    (session,) = {
-        word for word in re.findall(r"\S+", listed.stdout) if (state / word).is_dir()
-    } or {path.name for path in state.iterdir() if path.is_dir()}
+    (session,) = re.findall(r"\d{8}-\d{6}-\w+", listed.stdout)
     shown = harness("diff", session, cwd=repo, state=state)
     assert "+two" in shown.stdout.splitlines()
     assert (repo / "a.txt").read_text() == "one\n"
