@@ -32,11 +32,13 @@ async def checkpoint(parts: Parts) -> None:
     if seen == session.checked:
         return
     changes = await parts.workspace.changes(parts.box)
-    digest = await session.log.put_blob(changes.patch)
     session.checked = seen
     known = session.state.changed
-    if digest != known.patch if known else changes.files:
-        await session.append(_on_record(changes, digest))
+    if known is None and not (changes.files or changes.notes):
+        return
+    event = _on_record(changes, await session.log.put_blob(changes.patch))
+    if event != known:
+        await session.append(event)
 
 
 def _on_record(changes: Changes, digest: str) -> WorkspaceChanged:
@@ -44,7 +46,7 @@ def _on_record(changes: Changes, digest: str) -> WorkspaceChanged:
         ChangedFile(c.path, c.action, c.added, c.removed, tuple(sorted(c.flags)))
         for c in changes.files
     )
-    return WorkspaceChanged(digest, files)
+    return WorkspaceChanged(digest, files, changes.ignored, changes.notes)
 
 
 async def _after_reply(parts: Parts) -> LoopStop | None:

@@ -207,11 +207,16 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceChanged:
-    """A checkpoint: `patch` is the digest of the patch blob against what was uploaded."""
+    """A checkpoint: `patch` is the digest of the patch blob against what was uploaded.
+
+    `ignored` counts new files left out by `.gitignore`; `notes` say what else is not in it.
+    """
 
     kind: ClassVar[str] = "workspace.changed"
     patch: str
     files: tuple[ChangedFile, ...]
+    ignored: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from harness.wiring.plan import Plan
 from harness.wiring.policies import WORKSPACE, load_policy
 from harness.wiring.system import system_text
 from harness.workspace.copy import CopyWorkspace
+from harness.workspace.walk import CopyLimits
 
 Observer: TypeAlias = Callable[[Record], None]
 """Sees each record once it is in the log. Must not block and must not raise."""
@@ -87,7 +88,9 @@ class Opening:
                 await session.append(_box_started(plan, box))
                 for fault in plan.faults:
                     await session.append(Warned("policy_row", fault))
-                workspace = CopyWorkspace(config.repo, base)
+                workspace = CopyWorkspace(
+                    config.repo, base, CopyLimits(config.limits.disk, entries=config.limits.inodes)
+                )
                 notes = await workspace.load(box)
                 await session.append(WorkspaceLoaded(box.root, notes))
                 yield Parts(
