@@ -196,9 +196,8 @@ _Noreturn void keeper_run(const struct keeper_pipes *given)
     sigset_t child, before;
     pipes = *given;
     ctl = pipes.ctl;
-    int in = pipes.in;
-    if (in < 0)
-        in = pipes.in = settings.null_fd;
+    if (pipes.in < 0)
+        pipes.in = settings.null_fd;
     keep_only(&pipes);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -210,7 +209,7 @@ _Noreturn void keeper_run(const struct keeper_pipes *given)
     sigemptyset(&before);
     main_pid = fork();
     if (main_pid == 0)
-        spawn_command(in, pipes.out, pipes.err);
+        spawn_command(pipes.in, pipes.out, pipes.err);
     if (main_pid < 0) {
         dprintf(pipes.err, "cannot start a process: %s\n", strerror(errno));
         report.status = 126 << 8;
@@ -218,7 +217,7 @@ _Noreturn void keeper_run(const struct keeper_pipes *given)
         tell(K_SETTLED);
         _exit(0);
     }
-    close(in);
+    close(pipes.in);
     close(pipes.out);
     if (pipes.err != pipes.out)
         close(pipes.err);

@@ -103,6 +103,7 @@ class Raw:
     def lease(self, token: bytes = TOKEN, orphan: float = 15.0) -> bytes:
         nonce = secrets.token_bytes(16)
         self._decoder.expect(nonce)
+        self._frames.clear()
         self.send(FrameType.LEASE, 0, lease(token, nonce, orphan))
         kind, _, payload = self.next()
         assert kind is FrameType.HELLO

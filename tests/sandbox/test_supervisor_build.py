@@ -133,7 +133,9 @@ def test_nothing_is_wrong_with_its_memory_under_garbage(
     chance = random.Random(11)
     good = exec_payload("true")
     seen: set[int] = set()
-    with raw() as talk:
+    for number in range(20):
+        (tmp_path / str(number)).write_text("some text")
+    with raw("--one-user") as talk:
         talk.lease()
         for _ in range(1500):
             channel = chance.randrange(1, 300)
