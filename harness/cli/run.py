@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import options
+from harness.errors import HarnessError
 
 if TYPE_CHECKING:
+    from harness.cli.watching import Watch
     from harness.library import Harness
 
 
@@ -68,17 +70,21 @@ def run(
     with (
         outlet() as out,
         approver(out, person=person) as answers,
-        watched(out, as_json=as_json) as observer,
+        watched(out, as_json=as_json) as watch,
     ):
-        harness = Harness(config, approver=answers, observer=observer, progress=out.note)
-        code = _until_stopped(harness, task)
+        harness = Harness(config, approver=answers, observer=watch.observe, progress=out.note)
+        code = _until_stopped(harness, task, watch)
     raise typer.Exit(code)
 
 
-def _until_stopped(harness: Harness, task: str) -> int:
+def _until_stopped(harness: Harness, task: str, watch: Watch) -> int:
     from harness.cli.signals import Stopped, run_until_stopped
 
     try:
         return run_until_stopped(lambda: harness.run(task)).outcome.exit_code
     except Stopped as stopped:
         return stopped.code
+    except HarnessError as fault:
+        if watch.told():
+            return fault.exit_code
+        raise

@@ -180,8 +180,9 @@ class Screen:
     def _resolved(self, event: ToolResolved) -> None:
         call = self._calls.get(event.call_id)
         first, *rest = _subject(call).split("\n") if call else [""]
-        head = Text.assemble(("  → ", "cyan"), (visible(event.tool[:64]), "bold cyan"), "  ")
-        self._console.print(head.append(visible(_short(first, self._width - 12))))
+        head = Text.assemble(("  → ", "cyan"), (visible(event.tool[:64]), "bold cyan"))
+        subject = visible(_short(first, self._width - 12))
+        self._console.print(head.append(f"  {subject}" if subject else ""))
         if rest:
             self._block("\n".join(rest), "      ", _COMMAND_LINES)
         if event.effect != "deny":

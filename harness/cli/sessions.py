@@ -60,9 +60,9 @@ def show(context: typer.Context, session: _Named, as_json: options.Json = False)
     from harness.library import History
 
     records = History(options.configured(context).state).records(session)
-    with outlet() as out, watched(out, as_json=as_json) as observe:
+    with outlet() as out, watched(out, as_json=as_json) as watch:
         for record in records:
-            observe(record)
+            watch.observe(record)
 
 
 @sessions.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,22 +14,32 @@ if TYPE_CHECKING:
     from harness.values.events import Record
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """An observer, and whether it has already told a person how a run broke."""
+
+    observe: Observer
+    told: Callable[[], bool]
+
+
 @contextlib.contextmanager
-def watched(out: Outlet, *, as_json: bool) -> Generator[Observer]:
-    """An observer for one run. On the way out, whatever it is, people get the card."""
+def watched(out: Outlet, *, as_json: bool) -> Generator[Watch]:
+    """A watch over one run. On the way out, whatever it is, people get the card."""
     if as_json:
-        yield json_lines(out)
+        yield Watch(json_lines(out), lambda: False)
         return
     from harness.cli.screen import Screen, terminal_width
+    from harness.values.events import Failed
 
     encoding = sys.stdout.encoding or "utf-8"
+    terminal = sys.stdout.isatty()
 
     def write(text: str) -> None:
         out.write("stdout", text.encode(encoding, "backslashreplace"))
 
-    screen = Screen(write, width=terminal_width(), colour=sys.stdout.isatty())
+    screen = Screen(write, width=terminal_width(), colour=terminal)
     try:
-        yield screen.observe
+        yield Watch(screen.observe, lambda: terminal and isinstance(screen.seen.end, Failed))
     finally:
         if screen.seen.session:
             screen.end()

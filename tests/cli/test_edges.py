@@ -97,6 +97,30 @@ def test_a_box_that_cannot_be_had_is_125_and_never_the_commands_code(harness, mo
     assert done.err.count("\n") == 1
 
 
+def test_without_an_engine_each_command_says_how_to_get_one(harness, script, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("HARNESS_BACKEND", "docker")
+    for code, argv in (
+        (125, ["exec", "--", "true"]),
+        (1, ["run", "x", "--model", script()]),
+        (1, ["sandbox", "list"]),
+    ):
+        done = harness(*argv)
+        assert done.code == code
+        assert done.err.startswith("harness: no container engine answers at unix:///nonexistent")
+    found = json.loads(harness("doctor", "--json").out)
+    assert [row["state"] for row in found if row["name"] == "engine"] == ["bad"]
+
+
+@pytest.mark.parametrize("place", ["/proc", "/dev/null"])
+def test_a_store_that_cannot_be_written_is_told_before_anything_runs(harness, monkeypatch, place):
+    monkeypatch.setenv("XDG_STATE_HOME", place)
+    done = harness("exec", "--", "sh", "-c", "echo ran >&2")
+    assert done.code == 125
+    assert "cannot write session" in done.err
+    assert "ran\n" not in done.err
+
+
 def test_exec_json_is_the_event_stream_and_nothing_else(harness):
     done = harness("exec", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 5")
     kinds = [record["kind"] for record in done.records]
