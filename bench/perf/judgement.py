@@ -6,12 +6,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from harness.wiring.policies import load_policy
-
 from bench.perf.rows import Row, median, percentile
 from harness.ports import Policy
 from harness.values.calls import Call
+from harness.values.decisions import Decision, Effect
 from harness.wiring.config import Config
+from harness.wiring.policies import load_policy
 
 CALL = Call("1", "shell", {"command": "git diff --stat HEAD~3 -- src/app/main.py"})
 ROUNDS = 3000
@@ -46,14 +46,15 @@ def policy_of(rules: int, config: Config, scratch: Path) -> Policy:
         lines.append("  why: a row of a real file")
     file = scratch / f"rules-{rules}.yaml"
     file.write_text("\n".join(lines) + "\n")
-    policy, _ = load_policy(replace(config, policy=str(file)))
-    return policy
+    loaded = load_policy(replace(config, policy=str(file), mode="full-auto"))
+    assert not loaded.faults, loaded.faults
+    return loaded.gate
 
 
 def laps(policy: Policy) -> list[float]:
     """Seconds from a call to its decision: lowered, links given, judged."""
     for _ in range(200):
-        decide(policy)
+        assert decide(policy).effect is Effect.ALLOW
     spent: list[float] = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
@@ -62,6 +63,6 @@ def laps(policy: Policy) -> list[float]:
     return spent
 
 
-def decide(policy: Policy) -> None:
+def decide(policy: Policy) -> Decision:
     draft = policy.lower(CALL)
-    policy.judge(draft, {path: path for path in draft.paths})
+    return policy.judge(draft, {path: path for path in draft.paths})

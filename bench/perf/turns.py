@@ -7,8 +7,6 @@ import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
 
-from harness.wiring.policies import load_policy
-
 from bench.perf.rows import Row
 from harness.approvers import DenyAll
 from harness.loop.parts import Parts
@@ -24,6 +22,7 @@ from harness.values.limits import Budgets
 from harness.values.wire import Prompt, Request, WireEvent
 from harness.wires.scripted import Script, ScriptedWire
 from harness.wiring.config import Config
+from harness.wiring.policies import load_policy
 
 TURNS = 200
 WINDOW = 10
@@ -84,11 +83,10 @@ async def one_run(config: Config) -> list[float]:
     replies = [turn] * (TURNS + 1) + [{"text": "done"}]
     wire = TimedWire(ScriptedWire(Script.model_validate({"replies": replies}), "bench"))
     clock = SystemClock()
-    policy, _ = load_policy(config)
     parts = Parts(
         session=Session(MemoryLog("bench", clock), clock),
         wire=wire,
-        policy=policy,
+        policy=load_policy(config).gate,
         tools=builtin_tools(),
         box=MemorySandbox({"a.txt": b"one line\n" * 20}),
         workspace=StillWorkspace(),
