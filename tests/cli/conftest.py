@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,9 +34,6 @@ def repo(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     folder.mkdir()
     (folder / "a.py").write_text("print(1)\n")
-    git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t.example"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
-        subprocess.run([*git, *words], check=True)
     return folder
 
 

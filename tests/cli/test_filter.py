@@ -32,14 +32,14 @@ def filtered(data: bytes, cuts=()) -> str:
     return "".join(out) + made.close()
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(PIECES)
 def test_only_text_and_colours_come_through(data):
     rest = re.sub(r"\x1b\[[0-9;:]{0,64}m", "", filtered(data))
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", rest)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(PIECES, CUTS)
 def test_where_the_bytes_are_cut_makes_no_difference(data, cuts):
     assert filtered(data, cuts) == filtered(data)

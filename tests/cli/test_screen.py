@@ -148,7 +148,7 @@ WORDS = st.text(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(WORDS, WORDS, st.integers(40, 120))
 def test_nothing_from_elsewhere_reaches_the_terminal_unescaped(a, b, width):
     shown = show(

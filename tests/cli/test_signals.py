@@ -45,6 +45,7 @@ def stopped(environment, repo, script):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_one_signal_settles_and_keeps_the_patch(stopped, number, code):
     ended, records, err = stopped(number, command="sleep 60")

@@ -21,6 +21,7 @@ PIECES = st.lists(
 ).map(b"".join)
 
 
+@settings(max_examples=50)
 @given(PIECES)
 def test_no_control_character_and_no_lone_surrogate_is_left(data):
     text = decode(data)
