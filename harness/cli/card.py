@@ -10,9 +10,11 @@ from rich.text import Text
 
 from harness.approvers.escape import lines, visible
 from harness.cli.words import duration, many
+from harness.cli.wrapping import paragraph
 from harness.values.events import ChangedFile, Failed, Finished, WorkspaceChanged
 
 _FILES = 30
+_NOTES = 10
 _MARKS = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
 _FLAGS = {
     "control": "held back: it runs outside any judgement",
@@ -50,6 +52,8 @@ def card(seen: Shown, width: int) -> Group:
             rows.append(Text("stopped before it began", "bold red"))
     files = seen.changed.files if seen.changed else ()
     rows += changed_files(files)
+    if seen.changed:
+        rows += left_out(seen.changed, width)
     if seen.session and files:
         rows.append(_next(f"harness diff {seen.session}", f"harness apply {seen.session}"))
     elif seen.session:
@@ -99,6 +103,17 @@ def changed_files(files: Sequence[ChangedFile]) -> Iterable[Text]:
             yield Text(f"      ! {visible(words)}", "bold red" if flag == "control" else "yellow")
     if len(files) > _FILES:
         yield Text(f"    … and {len(files) - _FILES:,} more")
+
+
+def left_out(changed: WorkspaceChanged, width: int) -> Iterable[Text]:
+    """What the box holds and the patch does not."""
+    if changed.ignored:
+        count = many(changed.ignored, "new file")
+        yield paragraph(f"{count} left out, by the repository's .gitignore", 4, width, "dim")
+    for note in changed.notes[:_NOTES]:
+        yield paragraph(f"! {note[:1000]}", 4, width, "yellow")
+    if len(changed.notes) > _NOTES:
+        yield Text(f"    … and {len(changed.notes) - _NOTES:,} further notes", "dim")
 
 
 def _row(key: str, value: str) -> Text:

@@ -31,8 +31,8 @@ def diff(
     On a terminal, characters that cannot be seen or that steer it are shown as <U+XXXX>; piped,
     it is the patch byte for byte.
     """
-    from harness.cli.card import changed_files
-    from harness.cli.screen import make_console
+    from harness.cli.card import changed_files, left_out
+    from harness.cli.screen import make_console, terminal_width
     from harness.library import History
 
     history = History(options.configured(context).state)
@@ -43,6 +43,8 @@ def diff(
         return
     console = make_console()
     for row in changed_files(changed.files):
+        console.print(row)
+    for row in left_out(changed, terminal_width()):
         console.print(row)
     if not stat:
         console.print()

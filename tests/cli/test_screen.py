@@ -129,6 +129,12 @@ def test_the_card_lists_changes_with_their_flags_and_the_next_commands():
     assert "  next     harness diff s-1\n           harness apply s-1\n" in shown
 
 
+def test_what_the_patch_does_not_hold_is_said():
+    shown = show(WorkspaceChanged("d", (), 2, ("`x` is too large",)), finished())
+    assert "    2 new files left out, by the repository's .gitignore\n" in shown
+    assert "    ! `x` is too large\n" in shown
+
+
 def test_a_run_that_changed_nothing_points_to_its_record():
     shown = show(finished())
     assert "changes  none" in shown
@@ -163,7 +169,7 @@ def test_nothing_from_elsewhere_reaches_the_terminal_unescaped(a, b, width):
         TurnRetried(a, 1.0),
         BudgetNotice(a, 50),
         Warned(a, b),
-        WorkspaceChanged("x", (ChangedFile(a, b, 1, 1, (a,)),)),
+        WorkspaceChanged("x", (ChangedFile(a, b, 1, 1, (a,)),), 1, (a, b)),
         Failed(a, b, (a,)),
         width=width,
     )
