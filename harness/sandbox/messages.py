@@ -109,7 +109,9 @@ def read_hello(payload: bytes, nonce: bytes) -> Hello:
 
 
 def _milliseconds(seconds: float) -> int:
-    return min(max(round(seconds * 1000), 0), _MAX_MS)
+    """In the wire's unit, within its bounds; what is no number of seconds is the longest time."""
+    longest = _MAX_MS / 1000
+    return round(max(seconds, 0.0) * 1000) if seconds < longest else _MAX_MS
 
 
 def _string(data: bytes) -> bytes:

@@ -62,7 +62,7 @@ void job_free(struct job *job)
 {
     for (int port = 0; port < PORTS; port++)
         job_close(job, (enum port)port);
-    if (job->in_returned || job->in_length)
+    if (job->in_used)
         madvise(inputs[job - jobs], INPUT_WINDOW, MADV_DONTNEED);
     job->kind = JOB_FREE;
 }
@@ -166,6 +166,7 @@ bool job_input(struct job *job, const uint8_t *data, uint32_t length)
         job_feed(job);
         return true;
     }
+    job->in_used = true;
     uint32_t end = (job->in_start + job->in_length) % INPUT_WINDOW;
     uint32_t first = length < INPUT_WINDOW - end ? length : INPUT_WINDOW - end;
     memcpy(ring + end, data, first);

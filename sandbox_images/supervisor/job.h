@@ -24,7 +24,7 @@ struct job {
     bool watched[PORTS];
     int64_t credit;
     uint32_t in_start, in_length, in_returned;
-    bool in_ended;
+    bool in_ended, in_used;
     /* a command's life: main process gone, tree settled, EXIT sent and background left */
     bool main_done, settled, lingering;
     bool finishing, killing, keeper_gone, kill_left;
