@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SandboxError
+from harness.sandbox.local import LocalSandbox
 from harness.values.commands import ExecRequest, ExecResult, ExitReason
-from tests.sandbox.supervising import alive, local_box, processes_with, run, shell
+from harness.values.limits import BoxSpec, Limits
+from tests.sandbox.supervising import (
+    alive,
+    local_box,
+    processes_with,
+    run,
+    shell,
+    supervisor,
+)
 
 
 def once(script: str, **options: object) -> ExecResult:
@@ -43,29 +52,30 @@ def test_exit_by_signal_is_a_signal_and_no_code() -> None:
     assert (result.code, result.signal, result.reason) == (None, 9, ExitReason.EXITED)
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "words"),
-    [
-        (("no-such-program",), 127, b"command not found"),
-        (("/no/such/program",), 127, b"no such file"),
-        (("/etc/passwd",), 126, b"Permission denied"),
-        (("/etc",), 126, b"Permission denied"),
-        (("",), 127, b"not found"),
-        (("a\0b",), 126, b"NUL"),
-        (("x" * 600_000,), 126, b"too long"),
-        (("true", "x" * 200_000), 126, b"too long"),
-        (("true", "\ud800"), 126, b"encoded"),
-        ((), 126, b"no program"),
-    ],
-)
-def test_what_cannot_start_is_a_result(argv: tuple[str, ...], code: int, words: bytes) -> None:
-    async def go() -> ExecResult:
-        async with local_box() as box:
-            return await box.exec(ExecRequest(argv))
+NO_STARTS = [
+    (("no-such-program",), 127, b"command not found"),
+    (("/no/such/program",), 127, b"no such file"),
+    (("/etc/passwd",), 126, b"Permission denied"),
+    (("/etc",), 126, b"Permission denied"),
+    (("",), 127, b"not found"),
+    (("a\0b",), 126, b"NUL"),
+    (("x" * 600_000,), 126, b"too long"),
+    (("true", "x" * 200_000), 126, b"too long"),
+    (("true", "\ud800"), 126, b"encoded"),
+    ((), 126, b"no program"),
+]
 
-    result = asyncio.run(go())
-    assert (result.code, result.signal, result.reason) == (code, None, ExitReason.EXITED)
-    assert words in result.stderr.data
+
+def test_what_cannot_start_is_a_result() -> None:
+    async def go() -> None:
+        async with local_box() as box:
+            for argv, code, words in NO_STARTS:
+                result = await box.exec(ExecRequest(argv))
+                assert (result.code, result.signal) == (code, None), words
+                assert result.reason is ExitReason.EXITED
+                assert words in result.stderr.data
+
+    asyncio.run(go())
 
 
 def test_a_script_without_a_header_runs_as_in_a_shell() -> None:
@@ -118,6 +128,28 @@ def test_output_flood_is_counted_and_kept_at_both_ends() -> None:
     assert result.stdout.head == bytes(1000)
     assert result.stdout.tail == bytes(7) + b"end"
     assert result.stdout.truncated
+
+
+@pytest.mark.slow
+def test_a_flood_of_two_hundred_megabytes_leaves_others_their_turn() -> None:
+    async def go() -> None:
+        box = await LocalSandbox.start(BoxSpec(limits=Limits(output=1 << 40)), binary=supervisor())
+        try:
+            flood = asyncio.create_task(box.exec(shell("head -c 200000000 /dev/zero")))
+            turns = 0
+            while not flood.done():
+                began = time.monotonic()
+                assert (await box.exec(shell("echo turn"))).stdout.data == b"turn\n"
+                assert time.monotonic() - began < 1
+                turns += 1
+            assert turns > 5
+            result = await flood
+            assert result.stdout.total == 200_000_000
+            assert len(result.stdout.data) == 2 << 20
+        finally:
+            await box.close()
+
+    asyncio.run(go())
 
 
 def test_an_output_limit_ends_the_command() -> None:
@@ -251,7 +283,7 @@ def test_a_hundred_commands_at_once_keep_their_own_output() -> None:
 def test_more_commands_than_there_is_room_for_are_refused_and_harm_nobody() -> None:
     async def go() -> None:
         async with local_box() as box:
-            tasks = [asyncio.create_task(run(box, "sleep 0.5; echo ok")) for _ in range(230)]
+            tasks = [asyncio.create_task(run(box, "sleep 0.3; echo ok")) for _ in range(230)]
             results = await asyncio.gather(*tasks, return_exceptions=True)
             done = [r for r in results if isinstance(r, ExecResult)]
             refused = [r for r in results if isinstance(r, SandboxError)]

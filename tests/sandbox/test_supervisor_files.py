@@ -142,7 +142,7 @@ while True:
             run(box, f"exec python3 -c '{swap}'", env={"OUT": str(tmp_path)}, grace=0)
         )
         codes: set[str] = set()
-        for number in range(300):
+        for number in range(120):
             try:
                 await box.write(f"{root}/dir/f", b"%d" % number)
             except FileFault as fault:
@@ -155,26 +155,26 @@ while True:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("relative", "name"),
-        ("", "name"),
-        ("/x\0y", "name"),
-        ("/etc/../etc/passwd", "name"),
-        ("/" + "x" * 300, "name"),
-        ("/" + "x/" * 5000, "name"),
-        ("/\ud800", "name"),
-        ("/no/such/file", "missing"),
-        ("/etc/passwd/x", "not_directory"),
-        ("/etc", "directory"),
-        ("/", "directory"),
-        ("/dev/null", "not_file"),
-    ],
-)
-def test_each_bad_path_has_its_code(path: str, expected: str) -> None:
+BAD_PATHS = [
+    ("relative", "name"),
+    ("", "name"),
+    ("/x\0y", "name"),
+    ("/etc/../etc/passwd", "name"),
+    ("/" + "x" * 300, "name"),
+    ("/" + "x/" * 5000, "name"),
+    ("/\ud800", "name"),
+    ("/no/such/file", "missing"),
+    ("/etc/passwd/x", "not_directory"),
+    ("/etc", "directory"),
+    ("/", "directory"),
+    ("/dev/null", "not_file"),
+]
+
+
+def test_each_bad_path_has_its_code() -> None:
     async def work(box: LocalSandbox, root: Path) -> None:
-        assert await code(box.read(path)) == expected
+        got = [(path, await code(box.read(path))) for path, _ in BAD_PATHS]
+        assert got == BAD_PATHS
 
     inside(work)
 
@@ -257,29 +257,29 @@ def test_an_upload_makes_files_directories_and_links() -> None:
     inside(work)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        Upload(b"../out", FileKind.FILE),
-        Upload(b"a/../../out", FileKind.FILE),
-        Upload(b"/abs", FileKind.FILE),
-        Upload(b"", FileKind.FILE),
-        Upload(b"nul\0", FileKind.FILE),
-        Upload(b".", FileKind.DIRECTORY),
-        Upload(b"x/", FileKind.FILE),
-        Upload(b"x" * 256, FileKind.FILE),
-        Upload(b"x" * 9000, FileKind.FILE),
-        Upload(b"dev", FileKind.OTHER),
-        Upload(b"l", FileKind.LINK, 0o777, b""),
-        Upload(b"l", FileKind.LINK, 0o777, b"x" * 5000),
-    ],
-)
-def test_an_upload_refuses_what_leads_out_or_is_none(entry: Upload) -> None:
+BAD_ENTRIES = [
+    Upload(b"../out", FileKind.FILE),
+    Upload(b"a/../../out", FileKind.FILE),
+    Upload(b"/abs", FileKind.FILE),
+    Upload(b"", FileKind.FILE),
+    Upload(b"nul\0", FileKind.FILE),
+    Upload(b".", FileKind.DIRECTORY),
+    Upload(b"x/", FileKind.FILE),
+    Upload(b"x" * 256, FileKind.FILE),
+    Upload(b"x" * 9000, FileKind.FILE),
+    Upload(b"dev", FileKind.OTHER),
+    Upload(b"l", FileKind.LINK, 0o777, b""),
+    Upload(b"l", FileKind.LINK, 0o777, b"x" * 5000),
+]
+
+
+def test_an_upload_refuses_what_leads_out_or_is_none() -> None:
     async def work(box: LocalSandbox, root: Path) -> None:
-        entries = [Upload(b"first", FileKind.FILE), entry, Upload(b"last", FileKind.FILE)]
-        assert await code(box.upload(entries)) == "name"
-        assert names(root) in ([], ["first"])
-        assert names(root.parent) == ["home", "tmp", "work"]
+        for entry in BAD_ENTRIES:
+            entries = [Upload(b"first", FileKind.FILE), entry, Upload(b"last", FileKind.FILE)]
+            assert await code(box.upload(entries)) == "name", entry
+            assert names(root) in ([], ["first"]), entry
+            assert names(root.parent) == ["home", "tmp", "work"], entry
         assert (await run(box, "true")).ok
 
     inside(work)
@@ -320,9 +320,9 @@ def test_no_space_is_said_and_leaves_no_half_file() -> None:
 def test_cancelled_writes_leave_nothing_behind() -> None:
     async def work(box: LocalSandbox, root: Path) -> None:
         await box.write(f"{root}/f", b"old")
-        for step in range(20):
+        for step in range(10):
             task = asyncio.create_task(box.write(f"{root}/f", bytes(30_000_000)))
-            await asyncio.sleep(step * 0.001)
+            await asyncio.sleep(step * 0.002)
             task.cancel()
             await asyncio.wait((task,))
             assert names(root) == ["f"]

@@ -140,12 +140,12 @@ def test_output_stops_at_its_credit_and_others_go_on() -> None:
     with raw() as talk:
         talk.lease()
         talk.send(FrameType.EXEC, 1, exec_payload("cat", "/dev/zero"))
-        held = drain(talk, 0.3)
+        held = drain(talk, 0.2)
         assert CHANNEL_WINDOW - 100 <= held[1] <= CHANNEL_WINDOW
         talk.send(FrameType.EXEC, 2, exec_payload("echo", "free"))
         assert (FrameType.OUT, 2, b"free\n") in talk.until(FrameType.EXIT, 2)
         talk.send(FrameType.CREDIT, 1, struct.pack("<I", 1000))
-        assert drain(talk, 0.3)[1] <= 1000 + 100
+        assert drain(talk, 0.2)[1] <= 1000 + 100
         talk.send(FrameType.CANCEL, 1, b"\x02")
         assert talk.until(FrameType.EXIT, 1)
 
@@ -155,7 +155,7 @@ def test_the_total_bounds_what_all_channels_send() -> None:
         talk.lease()
         for channel in range(1, 9):
             talk.send(FrameType.EXEC, channel, exec_payload("cat", "/dev/zero"))
-        assert sum(drain(talk, 0.4).values()) <= TOTAL_WINDOW
+        assert sum(drain(talk, 0.25).values()) <= TOTAL_WINDOW
         ping(talk)
 
 
@@ -164,7 +164,7 @@ def test_small_writes_are_charged_with_their_frames() -> None:
     with raw() as talk:
         talk.lease()
         talk.send(FrameType.EXEC, 1, exec_payload("python3", "-c", script))
-        assert sum(drain(talk, 0.5).values()) <= CHANNEL_WINDOW
+        assert sum(drain(talk, 0.25).values()) <= CHANNEL_WINDOW
 
 
 @pytest.mark.slow
