@@ -12,13 +12,13 @@ from harness.loop.parts import Parts
 from harness.loop.resolve import Refused
 from harness.loop.run import run
 from harness.loop.session import Session
-from harness.loop.settle import failed
+from harness.loop.settle import last_record, outcome
 from harness.loop.single import run_one
 from harness.ports import Approver, OutputSink
 from harness.values.calls import Call
 from harness.values.commands import ExecResult
-from harness.values.events import WorkspaceChanged
-from harness.values.outcomes import Outcome
+from harness.values.events import Failed, Finished, WorkspaceChanged
+from harness.values.outcomes import LoopStop, Outcome
 from harness.wiring import Config, Observer, Opening, Plan, open_session, plan_exec, plan_run
 
 
@@ -103,11 +103,11 @@ class Harness:
                 await session.append(plan.started(task), durable=True)
                 yield session
             except SessionStorage as fault:
-                self._opening.unrecorded(session, failed(fault))
+                self._opening.unrecorded(session, _ending(session, fault))
                 raise
             except BaseException as fault:
                 if not session.state.ended:
-                    await session.append(failed(fault), durable=True)
+                    await session.append(_ending(session, fault), durable=True)
                 raise
 
 
@@ -115,3 +115,7 @@ async def _typed(text: str, parts: Parts) -> Refused | None:
     call = Call("call-1", "shell", {"command": text}, text)
     _, refused = await run_one(call, text, parts)
     return refused
+
+
+def _ending(session: Session, fault: BaseException) -> Finished | Failed:
+    return last_record(outcome(session, LoopStop.CANCELLED), fault)

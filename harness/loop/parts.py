@@ -30,8 +30,7 @@ class Parts:
 
     def elapsed(self) -> float:
         """Seconds of the run so far; without the waiting for a person, if one is there."""
-        waited = self.session.state.waited if self.policy.attended else 0.0
-        return self.clock.monotonic() - self.session.began - waited
+        return self.session.elapsed(attended=self.policy.attended)
 
     def remaining(self) -> float | None:
         """Seconds left of the wall clock; None where it has no bound."""

@@ -15,6 +15,7 @@ class Session:
 
     def __init__(self, log: EventLog, clock: Clock) -> None:
         self.log = log
+        self.clock = clock
         self.began = clock.monotonic()
         self.checked = 0
         self.state = State()
@@ -26,3 +27,12 @@ class Session:
         record = await self.log.append(event, turn=self.state.turns, durable=durable)
         fold(self.state, record)
         return record
+
+    def start_clock(self) -> None:
+        """Budgets of time count from here: when the work can begin."""
+        self.began = self.clock.monotonic()
+
+    def elapsed(self, *, attended: bool) -> float:
+        """Seconds since its clock started; with a person there, without the waiting for them."""
+        waited = self.state.waited if attended else 0.0
+        return self.clock.monotonic() - self.began - waited

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from harness.errors import HarnessError, SandboxError, SandboxLost, SessionStorage
 from harness.loop.maintain import checkpoint
 from harness.loop.parts import Parts
+from harness.loop.session import Session
 from harness.values.calls import Status
 from harness.values.events import Failed, Finished, ToolCompleted, Warned
 from harness.values.outcomes import LoopError, LoopStop, Outcome
@@ -25,18 +26,24 @@ class Ending:
 
     def outcome(self) -> Outcome:
         """The outcome of a run that stopped."""
-        state = self.parts.session.state
-        totals = Totals(
-            turns=state.turns,
-            requests=state.requests,
-            unknown_requests=state.requests - state.known_requests,
-            input=state.input_tokens,
-            output=state.output_tokens,
-            seconds=round(self.parts.elapsed(), 3),
-            tool_calls=state.calls,
-            denied=state.denied,
-        )
-        return Outcome(self.stop, state.text, totals)
+        attended = self.parts.policy.attended
+        return outcome(self.parts.session, self.stop, attended=attended)
+
+
+def outcome(session: Session, stop: LoopStop, *, attended: bool = False) -> Outcome:
+    """What a session adds up to when it stops here."""
+    state = session.state
+    totals = Totals(
+        turns=state.turns,
+        requests=state.requests,
+        unknown_requests=state.requests - state.known_requests,
+        input=state.input_tokens,
+        output=state.output_tokens,
+        seconds=round(session.elapsed(attended=attended), 3),
+        tool_calls=state.calls,
+        denied=state.denied,
+    )
+    return Outcome(stop, state.text, totals)
 
 
 @asynccontextmanager
@@ -64,7 +71,7 @@ async def _close(ending: Ending, fault: BaseException | None) -> None:
         if not isinstance(fault, SandboxError):
             await _last_checkpoint(ending.parts)
     finally:
-        await session.append(_last_record(ending, fault), durable=True)
+        await session.append(last_record(ending.outcome(), fault), durable=True)
 
 
 async def _last_checkpoint(parts: Parts) -> None:
@@ -81,27 +88,22 @@ def _unanswered(call_id: str, tool: str, started: bool) -> ToolCompleted:
     return ToolCompleted(call_id, tool, Status.NOT_STARTED.value, "not started: the run ended")
 
 
-def _last_record(ending: Ending, fault: BaseException | None) -> Finished | Failed:
-    if fault is None or isinstance(fault, asyncio.CancelledError):
-        outcome = ending.outcome()
-        totals = outcome.totals
-        return Finished(
-            stop=outcome.stop.value,
-            text=outcome.text,
-            turns=totals.turns,
-            requests=totals.requests,
-            unknown_requests=totals.unknown_requests,
-            input_tokens=totals.input,
-            output_tokens=totals.output,
-            tool_calls=totals.tool_calls,
-            denied=totals.denied,
-            seconds=totals.seconds,
-        )
-    return failed(fault)
-
-
-def failed(fault: BaseException) -> Failed:
-    """The last record of a run that broke, by the name of what broke it."""
-    kind = fault.kind if isinstance(fault, HarnessError) else LoopError.INTERNAL.value
-    evidence = fault.evidence if isinstance(fault, SandboxLost) else ()
-    return Failed(error=kind, text=str(fault) or type(fault).__name__, evidence=evidence)
+def last_record(ended: Outcome, fault: BaseException | None) -> Finished | Failed:
+    """The last record of a run that stopped or was cancelled, or that broke."""
+    if fault is not None and not isinstance(fault, asyncio.CancelledError):
+        kind = fault.kind if isinstance(fault, HarnessError) else LoopError.INTERNAL.value
+        evidence = fault.evidence if isinstance(fault, SandboxLost) else ()
+        return Failed(error=kind, text=str(fault) or type(fault).__name__, evidence=evidence)
+    totals = ended.totals
+    return Finished(
+        stop=ended.stop.value,
+        text=ended.text,
+        turns=totals.turns,
+        requests=totals.requests,
+        unknown_requests=totals.unknown_requests,
+        input_tokens=totals.input,
+        output_tokens=totals.output,
+        tool_calls=totals.tool_calls,
+        denied=totals.denied,
+        seconds=totals.seconds,
+    )

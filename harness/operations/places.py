@@ -11,6 +11,8 @@ from harness.operations.spelling import fold_name, fold_path
 from harness.values.operations import RISK, Access, Links, Op, PathUse
 
 SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # names of places, none is opened
+KEPT_OUTPUT = "/tmp/harness"  # noqa: S108  # in the box, whose one user owns it
+"""Where the whole output of commands is kept for the model to read in parts: its own to read."""
 _DEVICES = frozenset(
     f"/dev/{name}"
     for name in ("null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty")
@@ -61,6 +63,8 @@ class Places:
         inside = self.relative(path)
         if is_secret_path(path if inside is None else inside):
             return Op.READ_SECRET
+        if path.startswith(KEPT_OUTPUT + "/"):
+            return Op.READ_WORKSPACE
         return Op.READ_OUTSIDE if inside is None else Op.READ_WORKSPACE
 
     def _write(self, path: str, use: PathUse) -> Op:

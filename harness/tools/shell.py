@@ -6,6 +6,7 @@ import signal
 import weakref
 
 from harness.errors import FileFault
+from harness.operations.places import KEPT_OUTPUT
 from harness.ports import Sandbox, ToolContext
 from harness.tools.arguments import text_arg
 from harness.tools.facts import exec_facts
@@ -14,7 +15,6 @@ from harness.values.calls import Args, Status, ToolOutput
 from harness.values.commands import ExecRequest, ExecResult, ExitReason
 from harness.values.items import ToolSpec
 
-LOGS = "/tmp/harness"  # noqa: S108 - a folder in the box, where only its one user writes
 _MISSING = 127
 
 _DESCRIPTION = f"""\
@@ -121,7 +121,7 @@ async def _has_bash(box: Sandbox) -> bool:
 
 async def _keep(result: ExecResult, context: ToolContext) -> str:
     """Write the whole output into the box; where it is, or empty when there was no room."""
-    path = f"{LOGS}/{context.call_id}.log"
+    path = f"{KEPT_OUTPUT}/{context.call_id}.log"
     try:
         await context.box.write(path, result.stdout.data)
     except FileFault:

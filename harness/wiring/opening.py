@@ -93,6 +93,7 @@ class Opening:
                 )
                 notes = await workspace.load(box)
                 await session.append(WorkspaceLoaded(box.root, notes))
+                session.start_clock()
                 yield Parts(
                     session=session,
                     wire=plan.wire,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 
 from harness.errors import PolicyError
@@ -61,6 +62,7 @@ def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> L
     return LoadedPolicy(gate, _lowered(config.limits, rules.limits), _needs_box(rules), faults)
 
 
+@cache
 def surroundings(root: str = WORKSPACE, home: str = HOME) -> Surroundings:
     """What calls are read against: the box's places and the packaged command specifications."""
     folder = data("policies") / "commands"
@@ -68,6 +70,7 @@ def surroundings(root: str = WORKSPACE, home: str = HOME) -> Surroundings:
     return Surroundings(Places(root=root, home=home, cwd=root), load_commands(files))
 
 
+@cache
 def built_in() -> Mapping[str, PolicySource]:
     """The policies that come with the package, by name."""
     found = sorted(data("policies").glob("*.yaml"))
