@@ -37,23 +37,25 @@ static bool parse(struct operation *o, const uint8_t *data, uint32_t length)
 
 int operation_take(struct operation *o, void *bytes, size_t length)
 {
+    static uint8_t ahead[64 * 1024];
     uint8_t *at = bytes;
-    size_t here = length < o->rest_length ? length : o->rest_length;
-    memcpy(at, o->rest, here);
-    o->rest += here;
-    o->rest_length -= here;
-    at += here;
-    length -= here;
-    while (length > 0) {
-        ssize_t got = o->in < 0 ? 0 : read(o->in, at, length);
+    for (;;) {
+        size_t here = length < o->rest_length ? length : o->rest_length;
+        memcpy(at, o->rest, here);
+        o->rest += here;
+        o->rest_length -= here;
+        at += here;
+        length -= here;
+        if (length == 0)
+            return 1;
+        ssize_t got = o->in < 0 ? 0 : read(o->in, ahead, sizeof ahead);
         if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
+            got = 0;
+        else if (got <= 0)
             return 0;
-        at += got;
-        length -= (size_t)got;
+        o->rest = ahead;
+        o->rest_length = (size_t)got;
     }
-    return 1;
 }
 
 int operation_give(const struct operation *o, const void *bytes, size_t length)
@@ -145,6 +147,8 @@ static bool open_pipes(const struct operation *o, int ctl[2], int in[2], int out
     if ((o->flags & FILE_INPUT)
         && (pipe2(in, O_CLOEXEC) != 0 || fcntl(in[1], F_SETFL, O_NONBLOCK) != 0))
         return false;
+    if (in[1] >= 0)
+        fcntl(in[1], F_SETPIPE_SZ, 2 * INPUT_WINDOW); /* fewer turns, where it is allowed */
     if (wants_output(o->op)
         && (pipe2(out, O_CLOEXEC) != 0 || fcntl(out[0], F_SETFL, O_NONBLOCK) != 0))
         return false;
