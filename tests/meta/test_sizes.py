@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.meta.source import functions, python_files, relative, tracked
+from tests.meta.source import functions, parsed, python_files, relative, tracked
 
 SPLIT_SOON = 400
 END = 500
@@ -27,7 +27,7 @@ def test_no_file_is_past_the_end() -> None:
 def test_no_function_is_longer_than_a_screen() -> None:
     long: set[str] = set()
     for path in python_files("harness", "tests", "bench", "demo", "docs"):
-        for node in functions(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in functions(parsed(path)):
             assert node.end_lineno is not None
             if node.end_lineno - node.lineno + 1 > FUNCTION:
                 long.add(f"{relative(path)}:{node.name}")

@@ -7,7 +7,7 @@ import re
 from ipaddress import ip_address
 from pathlib import PurePosixPath
 
-from tests.meta.source import python_files, relative, tracked
+from tests.meta.source import parsed, python_files, relative, tracked
 
 VAGUE = {"core", "utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
 VAGUE_CLASS = re.compile(r"(Manager|Helper|Impl)$|^(Base|Abstract)[A-Z]")
@@ -38,7 +38,7 @@ def test_no_class_has_a_vague_name() -> None:
     classes = [
         f"{relative(path)}:{node.name}"
         for path in python_files("harness")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ClassDef) and VAGUE_CLASS.search(node.name)
     ]
     assert classes == []
@@ -48,7 +48,7 @@ def test_fakes_not_mocks() -> None:
     used = [
         relative(path)
         for path in python_files("harness", "tests", "bench")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if (isinstance(node, ast.Import) and any("mock" in a.name for a in node.names))
         or (isinstance(node, ast.ImportFrom) and "mock" in (node.module or ""))
         or (isinstance(node, ast.Name) and node.id in {"Mock", "MagicMock", "AsyncMock"})
