@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 MAX_READ = 64 * 1024
-MAX_TEXT = 1024 * 1024
+MAX_TEXT = 256 * 1024
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _ODD = re.compile(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from harness.operations.control import is_control_path
+from harness.operations.paths import MAX_PATH
 from harness.operations.places import Places
 from harness.operations.secrets import is_secret_path
 from harness.operations.specifications import Commands
-from harness.operations.spelling import fold_path
 from harness.values.operations import Access, Op, Operation, Origin
 
 _TOKEN = re.compile(r"[^\s;&|<>()`,\[\]{}]+|[;&|\n]|[(){}`]")
@@ -31,10 +32,12 @@ _STEMS = frozenset(
 )  # fmt: skip
 _COMMONLY_READ = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/apt", "/etc/profile")
 _WORKSPACE = re.compile(r"\$PWD\b|\$\{PWD\}")
-_SEPARATORS = frozenset(";&|\n(){}`")
+SEPARATORS = frozenset(";&|\n(){}`")
 _NAMING = frozenset({"-path", "-ipath", "-name", "-iname", "-wholename", "-iwholename"})
-_LEAVING_OUT = ("--exclude", "--ignore", "--glob", "-g", "!", ":!", ":(exclude)")
+_LEAVING_OUT = ("--exclude", "--ignore", "-g!", "!", ":!")
 _ENDING = "*?"
+_REACH = 16
+"""How many words options may take before a subcommand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,16 @@ class Text:
     """Cleaned text: its words in order, separators among them."""
 
     tokens: tuple[str, ...]
-    folded: str
 
     @property
     def words(self) -> Iterator[str]:
-        return (token for token in self.tokens if token not in _SEPARATORS)
+        return (token for token in self.tokens if token not in SEPARATORS)
 
-    def segment(self, at: int) -> tuple[str, ...]:
+    def segment(self, at: int) -> Iterator[str]:
         """The words from `at` to the next separator."""
-        end = at
-        while end < len(self.tokens) and self.tokens[end] not in _SEPARATORS:
-            end += 1
-        return self.tokens[at:end]
+        while at < len(self.tokens) and self.tokens[at] not in SEPARATORS:
+            yield self.tokens[at]
+            at += 1
 
 
 def clean(text: str, home: str, root: str) -> Text:
@@ -61,7 +62,7 @@ def clean(text: str, home: str, root: str) -> Text:
     bare = text.replace("\\\n", "")
     bare = bare.replace("'", "").replace('"', "").replace("\\", "")
     bare = _BLANK.sub(" ", _WORKSPACE.sub(root, _HOME.sub(home, bare)))
-    return Text(tuple(_TOKEN.findall(bare)), fold_path(bare))
+    return Text(tuple(_TOKEN.findall(bare)))
 
 
 def is_live(token: str) -> bool:
@@ -81,31 +82,32 @@ def find_operations(text: Text, commands: Commands, places: Places) -> tuple[Ope
 
 
 def _programs(text: Text, commands: Commands, places: Places, found: dict[Op, str]) -> None:
+    deleted_to = -1
     for at, token in enumerate(text.tokens):
-        name = token.rpartition("/")[2].rpartition("=")[2] if token else token
-        shapes = commands.in_text.get(name)
-        if not shapes:
-            continue
-        segment = text.segment(at + 1)
-        for words, op in shapes:
+        name = token.rpartition("/")[2].rpartition("=")[2]
+        for words, op in commands.in_text.get(name, ()):
             if op == "operands":
-                _deleted(segment, places, found)
-            elif _follow(words, segment):
-                found.setdefault(op, f"the text names `{' '.join((name, *words))}`")
+                if at > deleted_to:
+                    segment = tuple(text.segment(at + 1))
+                    deleted_to = at + len(segment)
+                    _deleted(segment, places, found)
+            elif op not in found and _follow(words, islice(text.segment(at + 1), _REACH)):
+                found[op] = f"the text names `{' '.join((name, *words))}`"
 
 
-def _follow(words: tuple[str, ...], segment: tuple[str, ...]) -> bool:
+def _follow(words: tuple[str, ...], segment: Iterator[str]) -> bool:
     """Whether `words` come next, options and what may be their values set aside."""
-    if not words:
-        return True
-    option = False
-    for at, token in enumerate(segment):
-        if token == words[0]:
-            return _follow(words[1:], segment[at + 1 :])
-        if not (option or token.startswith("-")):
+    for word in words:
+        option = False
+        for token in segment:
+            if token == word:
+                break
+            if not (option or token.startswith("-")):
+                return False
+            option = token.startswith("-") and "=" not in token
+        else:
             return False
-        option = token.startswith("-") and "=" not in token
-    return False
+    return True
 
 
 def _deleted(segment: tuple[str, ...], places: Places, found: dict[Op, str]) -> None:
@@ -113,34 +115,40 @@ def _deleted(segment: tuple[str, ...], places: Places, found: dict[Op, str]) -> 
         (w.startswith("--r") or (w[:1] == "-" and w[:2] != "--" and ("r" in w or "R" in w)))
         for w in segment
     )
-    for word in segment:
+    for word in set(segment):
         if word.startswith("-") or "$" in word:
             continue
         use = places.use(word.rstrip(_ENDING) or ".", Access.DELETE, tree=tree)
-        if use is not None:
-            op = places.classify(use.path, use)
-            if op is Op.DESTROY_DATA:
-                found.setdefault(op, f"the text deletes `{word[:120]}`")
+        if use is not None and places.classify(use.path, use) is Op.DESTROY_DATA:
+            found.setdefault(Op.DESTROY_DATA, f"the text deletes `{word[:120]}`")
 
 
 def _paths(text: Text, places: Places, found: dict[Op, str]) -> None:
     before = ""
+    seen: set[tuple[str, bool]] = set()
     for token in text.words:
         last, before = before, token
-        if last in _NAMING or token.startswith(_LEAVING_OUT):
+        looked = (token, last in _NAMING)
+        if looked in seen or token.startswith(_LEAVING_OUT):
             continue
+        seen.add(looked)
         for piece in _SHAPE.findall(_URL.sub(" ", token)):
-            _path(piece, places, found)
+            _path(piece, places, found, named=last in _NAMING)
 
 
-def _path(piece: str, places: Places, found: dict[Op, str]) -> None:
+def _path(piece: str, places: Places, found: dict[Op, str], *, named: bool) -> None:
+    """`named` after `-name` and its like: finding a control file is no write to it."""
     shown = piece.removeprefix("@").rstrip(_ENDING)
-    if not shown or (_ATTRIBUTE.fullmatch(shown) and shown.partition(".")[0] not in _STEMS):
+    if (
+        not shown
+        or len(shown) > MAX_PATH
+        or (_ATTRIBUTE.fullmatch(shown) and shown.partition(".")[0] not in _STEMS)
+    ):
         return
     if shown.startswith("~/"):
         shown = places.home + shown[1:]
     inside = shown[len(places.root) + 1 :] if shown.startswith(places.root + "/") else shown
     if is_secret_path(inside):
         found.setdefault(Op.READ_SECRET, f"the text names `{piece[:120]}`")
-    if is_control_path(inside) and not inside.startswith(_COMMONLY_READ):
+    if not named and is_control_path(inside) and not inside.startswith(_COMMONLY_READ):
         found.setdefault(Op.WRITE_CONTROL, f"the text names `{piece[:120]}`")

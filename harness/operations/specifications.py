@@ -80,6 +80,15 @@ class Command:
     in_text: InText | None
 
 
+def spellings(command: Command, flag: str) -> frozenset[str]:
+    """All spellings of an option anywhere in a command or its subcommands, itself included."""
+    option = command.options.get(flag)
+    found = option.spellings if option is not None else frozenset({flag})
+    for sub in command.subcommands.values():
+        found |= spellings(sub, flag)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Commands:
     """All specifications, by program name. `in_text` are those whose name alone adds a class

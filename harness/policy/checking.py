@@ -116,7 +116,8 @@ def _never(row: Row, rules: Rules) -> Iterator[Finding]:
 
 def _contradiction(matcher: Matcher, rules: Rules) -> str:
     if matcher.ops is not None and matcher.risks is not None:
-        if not any(RISK[op] in matcher.risks for op in matcher.ops):
+        levels = {RISK[op] for op in matcher.ops}
+        if not levels & matcher.risks:
             return "no class of `op` has a level of `risk`"
     if matcher.command is not None:
         if matcher.tool is not None and not any(t in {"shell", "*"} for t in matcher.tool):

@@ -18,9 +18,9 @@ def covers(earlier: Row, later: Row) -> bool:
     """
     if earlier.effect is Effect.ALLOW and later.effect is not Effect.ALLOW:
         return False
-    if earlier.effect is Effect.ASK and not earlier.matcher.names_class:
-        if later.effect is Effect.DENY:
-            return False
+    weak = earlier.effect is Effect.ASK and not earlier.matcher.names_class
+    if weak and later.effect is Effect.DENY:
+        return False
     a, b = earlier.matcher, later.matcher
     return (
         _simple(a, b)

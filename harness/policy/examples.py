@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.operations.compositions import compose
 from harness.operations.lower import Surroundings, lower
+from harness.operations.paths import normal
 from harness.policy.rows import Row, Setting
 from harness.policy.searching import named_in
 from harness.values.calls import Call
@@ -28,11 +29,11 @@ def _matches(row: Row, text: str, around: Surroundings) -> bool:
     draft = lower(call, around)
     if draft.refused is not None:
         return row.effect is not Effect.ALLOW
-    links = {path: path for path in draft.paths}
+    links = {path: normal(path) for path in draft.paths}
     mode = row.matcher.mode[0] if row.matcher.mode else ""
     setting = Setting(call, mode, True, row.matcher.agent[0] if row.matcher.agent else "", links)
     operations = draft.operations + compose(draft.operations)
     if any(row.matches(operation, setting) for operation in operations):
         return True
     searched = row.effect is Effect.DENY and bool(draft.text)
-    return searched and named_in(row, draft.text, around.places, setting)
+    return searched and named_in(row, draft.text, around, setting)

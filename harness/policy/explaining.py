@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.operations.paths import normal
 from harness.policy.gate import Gate
 from harness.policy.judging import judge_table, read_operations, row_match
 from harness.policy.layering import Ladder
@@ -46,7 +47,7 @@ def explain(gate: Gate, call: Call, links: Links | None, clock: Callable[[], flo
     begin = clock()
     draft = gate.lower(call)
     read = clock()
-    known = links if links is not None else {path: path for path in draft.paths}
+    known = links if links is not None else {path: normal(path) for path in draft.paths}
     decision = gate.judge(draft, known)
     judged = clock()
     operations = tuple(_explained(gate, draft, known)) if draft.refused is None else ()

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from harness.errors import PolicyError
 from harness.operations.lower import Surroundings
 from harness.operations.paths import normal
-from harness.policy.files import LayerName, PolicySource, describe
+from harness.policy.files import Fault, LayerName, PolicySource, describe
 from harness.policy.gate import Gate
 from harness.policy.grammar import Name, Strict
 from harness.policy.grants import compile_grant
@@ -79,8 +79,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """`faults` are rows of the case that could not be loaded as written."""
+
     case: Case
     decision: Decision
+    faults: tuple[Fault, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -114,9 +117,6 @@ def run_case(case: Case, around: Surroundings, built_in: Mapping[str, PolicySour
         raise PolicyError(f"the row `{case.row.id}` names the unknown policy `{case.policy}`")
     around = replace(around, places=replace(around.places, cwd=case.cwd))
     rules = load([base, *_extra(case.row)], around, built_in=built_in)
-    if rules.faults:
-        fault = rules.faults[0]
-        raise PolicyError(f"the row `{fault.id}` of the case `{case.row.id}`: {fault.message}")
     grants = tuple(_grant(at, fields, around) for at, fields in enumerate(case.row.grants))
     gate = Gate(rules, Situation(attended=case.attended, labels=case.row.labels, grants=grants))
     draft = gate.lower(_call(case.row))
@@ -126,7 +126,7 @@ def run_case(case: Case, around: Surroundings, built_in: Mapping[str, PolicySour
         if isinstance(content, _LinkModel)
     }
     links = {path: resolve(path, tree) for path in draft.paths}
-    return Outcome(case, gate.judge(draft, links))
+    return Outcome(case, gate.judge(draft, links), rules.faults)
 
 
 def _below(path: str, root: str) -> str:

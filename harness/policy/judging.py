@@ -260,9 +260,7 @@ def search_text(rules: Rules, setting: Setting, draft: Draft) -> Sequence[Match]
     if not draft.text:
         return ()
     return [
-        row_match(row)
-        for row in rules.denied
-        if named_in(row, draft.text, rules.around.places, setting)
+        row_match(row) for row in rules.denied if named_in(row, draft.text, rules.around, setting)
     ]
 
 

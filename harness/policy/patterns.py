@@ -9,7 +9,7 @@ import fnmatch
 import functools
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from harness.operations.commands import base_name
@@ -51,13 +51,20 @@ class TokenPattern:
         if not argv or not self._program(argv[0], exact=False):
             return False
         aside = operation.aside if operation.flags is not None else _guessed_aside(argv)
-        return _walk(self.tokens, argv, aside, 1, 1, _Seen())
+        begin = self._begin
+        return _walk(self.tokens, argv, aside, begin, begin, _Seen())
 
     def must(self, operation: Operation) -> bool:
         argv = operation.argv
         if not argv or not self._program(argv[0], exact=True):
             return False
-        return _walk(self.tokens, argv, None, 1, 1, _Seen())
+        begin = self._begin
+        return _walk(self.tokens, argv, None, begin, begin, _Seen())
+
+    @property
+    def _begin(self) -> int:
+        """Where the walk begins: behind the program, unless `**` stands for it and more."""
+        return 0 if self.tokens[0] == "**" else 1
 
     def _program(self, word: str | None, *, exact: bool) -> bool:
         first = self.tokens[0]
@@ -158,7 +165,7 @@ class PathPattern:
         below its path."""
         for form in forms:
             shown = fold_path(form)
-            if _components(self.folded, tuple(shown[1:].split("/")) if shown != "/" else ()):
+            if any(_accepts(self.folded, _split(shown))):
                 return True
             if wide and below(self.fixed, shown):
                 return True
@@ -168,23 +175,39 @@ class PathPattern:
         return all(self._exact(form) for form in forms)
 
     def _exact(self, form: str) -> bool:
-        parts = tuple(form[1:].split("/")) if form != "/" else ()
-        if self.covers:
-            return any(_full(self.parts, parts[:end]) for end in range(len(parts)))
-        return _full(self.parts, parts)
+        *above, whole = _accepts(self.parts, _split(form))
+        return any(above) if self.covers else whole
 
 
-def _components(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    """Whether the pattern matches the path or a folder above it."""
-    return any(_full(pattern, parts[:end]) for end in range(len(parts), -1, -1))
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(path[1:].split("/")) if path != "/" else ()
 
 
-def _full(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**":
-        return any(_full(pattern[1:], parts[at:]) for at in range(len(parts) + 1))
-    return bool(parts) and glob(pattern[0])(parts[0]) and _full(pattern[1:], parts[1:])
+def _accepts(pattern: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[bool]:
+    """Whether the pattern matches the first 0, 1, 2, … components; one pass, whatever `**`."""
+    states = _with_stars(pattern, {0})
+    yield len(pattern) in states
+    for part in parts:
+        reached: set[int] = set()
+        for at in states:
+            if at < len(pattern):
+                if pattern[at] == "**":
+                    reached.add(at)
+                elif glob(pattern[at])(part):
+                    reached.add(at + 1)
+        states = _with_stars(pattern, reached)
+        yield len(pattern) in states
+
+
+def _with_stars(pattern: tuple[str, ...], states: set[int]) -> set[int]:
+    """A `**` may stand for no component at all."""
+    todo = list(states)
+    while todo:
+        at = todo.pop()
+        if at < len(pattern) and pattern[at] == "**" and at + 1 not in states:
+            states.add(at + 1)
+            todo.append(at + 1)
+    return states
 
 
 def compile_path(text: str, root: str, home: str) -> PathPattern:
@@ -196,8 +219,6 @@ def compile_path(text: str, root: str, home: str) -> PathPattern:
     parts = tuple(part for part in normal(spelled)[1:].split("/") if part)
     if covers and parts and parts[-1] == "**":
         parts = parts[:-1]
-    if sum(part == "**" for part in parts) > 3:
-        raise ValueError("a `path` holds more than three `**`")
     fixed: list[str] = []
     for part in parts:
         if not is_literal(part):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 
-from harness.operations.opaque import Text, clean, is_live
+from harness.operations.lower import Surroundings
+from harness.operations.opaque import SEPARATORS, Text, clean, is_live
+from harness.operations.paths import MAX_PATH, below
 from harness.operations.places import Places
+from harness.operations.specifications import spellings
 from harness.operations.spelling import fold_path
 from harness.policy.patterns import HostPattern, PathPattern, TokenPattern, glob, is_literal
 from harness.policy.rows import Flags, Row, Setting
-
-_SEPARATORS = frozenset(";&|\n(){}`")
 
 
 @functools.lru_cache(maxsize=64)
@@ -18,7 +19,7 @@ def _cleaned(text: str, home: str, root: str) -> Text:
     return clean(text, home, root)
 
 
-def named_in(row: Row, text: str, places: Places, setting: Setting) -> bool:
+def named_in(row: Row, text: str, around: Surroundings, setting: Setting) -> bool:
     """Whether a deny row's program, path or host stands in the text.
 
     Only for rows that name one of them, and whose other conditions on the call hold.
@@ -28,9 +29,11 @@ def named_in(row: Row, text: str, places: Places, setting: Setting) -> bool:
         return False
     if not matcher.holds(setting):
         return False
+    places = around.places
     cleaned = _cleaned(text, places.home, places.root)
     if matcher.command is not None and not any(
-        _command(pattern, matcher.flags, cleaned) for pattern in matcher.command
+        _command(pattern, _aliases(pattern, matcher.flags, around), cleaned)
+        for pattern in matcher.command
     ):
         return False
     if matcher.path is not None and not any(
@@ -40,57 +43,92 @@ def named_in(row: Row, text: str, places: Places, setting: Setting) -> bool:
     return matcher.host is None or any(_host(pattern, cleaned) for pattern in matcher.host)
 
 
-def _command(pattern: TokenPattern, flags: Flags | None, text: Text) -> bool:
+_Aliases = tuple[tuple[frozenset[str], ...], tuple[frozenset[str], ...]]
+
+
+def _aliases(pattern: TokenPattern, flags: Flags | None, around: Surroundings) -> _Aliases | None:
+    """For each flag of a row, `any` and `all`, its spellings by the program's specification."""
+    if flags is None:
+        return None
+    command = around.commands.by_name.get(pattern.program or "")
+
+    def spelled(names: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+        if command is None:
+            return tuple(frozenset({name}) for name in names)
+        return tuple(spellings(command, name) for name in names)
+
+    return spelled(flags.any), spelled(flags.all)
+
+
+def _command(pattern: TokenPattern, flags: _Aliases | None, text: Text) -> bool:
     first, *others = pattern.tokens
     program = glob(first.rpartition("/")[2])
     wanted = [token for token in others if token not in {"*", "**"}]
     if first in {"*", "**"}:
         return True
-    for at, token in enumerate(text.tokens):
-        name = token.rpartition("/")[2].rpartition("=")[2]
-        if program(name) and _follow(wanted, text.tokens[at + 1 :]):
-            return flags is None or _flags(flags, text.tokens[at + 1 :])
+    tokens = text.tokens
+    latest = _latest(wanted, tokens)
+    end = 0
+    for at, token in enumerate(tokens):
+        if at < end or not program(token.rpartition("/")[2].rpartition("=")[2]):
+            continue
+        met, end = _meet(wanted, tokens, at + 1)
+        if met == len(wanted) or latest[met] >= end:
+            return flags is None or _flags(flags, tokens[at + 1 :])
     return False
 
 
-def _follow(wanted: list[str], tokens: tuple[str, ...]) -> bool:
-    """Whether the tokens come in this order; before the next separator a word that may stand
-    for another counts for any."""
-    at, near = 0, True
-    for token in tokens:
-        if at == len(wanted):
+def _meet(wanted: list[str], tokens: tuple[str, ...], at: int) -> tuple[int, int]:
+    """How many of `wanted` come in order up to the next separator, where a word that may stand
+    for another counts for any, and where that separator is."""
+    met = 0
+    while at < len(tokens) and tokens[at] not in SEPARATORS:
+        if met < len(wanted) and (glob(wanted[met])(tokens[at]) or is_live(tokens[at])):
+            met += 1
+        at += 1
+    return met, at
+
+
+def _latest(wanted: list[str], tokens: tuple[str, ...]) -> list[int]:
+    """For each place in `wanted`, the latest token from which the rest still comes in order;
+    -1 if it does not. A separator may be quoted, so it ends nothing here."""
+    latest = [-1] * (len(wanted) + 1)
+    need = len(wanted) - 1
+    for at in range(len(tokens) - 1, -1, -1):
+        if need < 0:
             break
-        near = near and token not in _SEPARATORS
-        if glob(wanted[at])(token) or (near and is_live(token)):
-            at += 1
-    return at == len(wanted)
+        if glob(wanted[need])(tokens[at]):
+            latest[need] = at
+            need -= 1
+    return latest
 
 
-def _flags(flags: Flags, tokens: tuple[str, ...]) -> bool:
-    def given(flag: str) -> bool:
-        for token in tokens:
-            if is_live(token) or token.partition("=")[0] == flag:
-                return True
-            if flag.startswith("--") and len(token) > 3 and flag.startswith(token):
-                return True
-            if len(flag) == 2 and token[:1] == "-" and token[:2] != "--" and flag[1] in token:
-                return True
-        return False
+def _flags(flags: _Aliases, tokens: tuple[str, ...]) -> bool:
+    def given(names: frozenset[str]) -> bool:
+        return any(is_live(token) or _is_flag(token, name) for token in tokens for name in names)
 
-    return (not flags.any or any(map(given, flags.any))) and all(map(given, flags.all))
+    wanted, needed = flags
+    return (not wanted or any(map(given, wanted))) and all(map(given, needed))
+
+
+def _is_flag(token: str, flag: str) -> bool:
+    if token.partition("=")[0] == flag:
+        return True
+    if flag.startswith("--"):
+        return len(token) > 2 and flag.startswith(token.partition("=")[0])
+    return len(flag) == 2 and token[:1] == "-" and token[:2] != "--" and flag[1] in token
 
 
 def _path(pattern: PathPattern, text: Text, places: Places) -> bool:
     """Whether a word of the text leads to the pattern, or holds its fixed part."""
-    inside = pattern.fixed.removeprefix(fold_path(places.root) + "/")
-    needle = inside if len(inside) > 1 else pattern.fixed
-    named = [part for part in pattern.folded if is_literal(part)]
-    if not named:
+    root = fold_path(places.root)
+    needle = "" if below(root, pattern.fixed) else pattern.fixed.removeprefix(root + "/").strip("/")
+    if not any(is_literal(part) for part in pattern.folded):
         return True
-    for word in text.words:
-        folded = fold_path(word)
+    for word in dict.fromkeys(text.words):
+        folded = fold_path(word) if len(word) <= MAX_PATH else word.casefold()
         shown = fold_path(places.home) + folded[1:] if folded.startswith("~/") else folded
-        if _holds(shown, needle.strip("/")) or _leads(pattern, word, places):
+        if _holds(shown, needle) or _leads(pattern, word, places):
             return True
     return False
 
@@ -109,6 +147,8 @@ def _holds(word: str, needle: str) -> bool:
 
 
 def _leads(pattern: PathPattern, word: str, places: Places) -> bool:
+    if len(word) > MAX_PATH:
+        return False
     from_cwd = word if word.startswith(("/", "~/")) else f"{places.cwd}/{word}"
     shown = places.home + from_cwd[1:] if from_cwd.startswith("~/") else from_cwd
     return pattern.may((shown,), wide=False)
