@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import resource
 import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import cast
@@ -222,14 +223,13 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def _remove(root: Path) -> None:
-    """Directories may have been made unreadable: make them ours again, then remove."""
-
-    def again(function: Callable[[str], object], path: str, _: object) -> None:
-        with contextlib.suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).chmod(0o700)
-            function(path)
-
-    shutil.rmtree(root, onerror=again)
-    if root.exists():
-        shutil.rmtree(root, ignore_errors=True)
+    """Remove what commands left, directories without permissions included. Never raises."""
+    shutil.rmtree(root, ignore_errors=True)
+    if not root.exists():
+        return
+    for folder, names, _ in os.walk(root):
+        for place in (Path(folder, name) for name in names):
+            if not place.is_symlink():
+                with contextlib.suppress(OSError):
+                    place.chmod(0o700)
+    shutil.rmtree(root, ignore_errors=True)
