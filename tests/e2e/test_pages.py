@@ -87,6 +87,24 @@ def test_the_commands_after_a_run(repo: Path, state: Path) -> None:
 
 
 @pytest.mark.sandbox
+def test_each_users_first_command(repo: Path, state: Path) -> None:
+    """The table of users: its commands, with a file where it says FILE and a command for CMD."""
+    (repo / "script.yaml").write_text(
+        "replies: [{calls: [{tool: read_file, args: {path: a.txt}}]}, {text: done}]\n"
+    )
+    (repo / "policy.yaml").write_text("version: 1\nname: mine\nextends: [full-auto]\n")
+    files = {"scripted:FILE": "scripted:script.yaml", "FILE": "policy.yaml", "CMD": "git status"}
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("## Who it is for")[1]
+    rows = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
+    typed = [shlex.split(c) for line in rows for c in re.findall(r"`(harness [^`]*)`", line)]
+    assert len(typed) == 4
+    for words in typed:
+        given = [files.get(word, word) for word in words[1:]]
+        done = harness(*given, cwd=repo, state=state)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+
+
+@pytest.mark.sandbox
 def test_what_the_pages_show_is_what_is_printed(repo: Path, state: Path) -> None:
     """Each `console` block: the command after `$`, then all that it prints."""
     for body in blocks("README.md", "console"):
