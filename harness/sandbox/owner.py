@@ -19,6 +19,10 @@ from pathlib import Path
 from harness.errors import SandboxError
 
 
+SETTLED = 60.0
+"""Seconds after which a lease's file is certainly locked, if its holder lives."""
+
+
 class Life(StrEnum):
     ALIVE = "alive"
     DEAD = "dead"
@@ -118,6 +122,16 @@ class Leases:
         finally:
             os.close(descriptor)
         return False
+
+    def sweep(self, now: float) -> None:
+        """Remove files of dead holders. `now` is Unix time in seconds."""
+        try:
+            found = [p for p in self._folder.iterdir() if now - p.lstat().st_mtime > SETTLED]
+        except OSError:
+            return
+        for path in found:
+            if not self.held(path.name):
+                self.forget(path.name)
 
     def forget(self, box: str) -> None:
         """Remove what a dead holder left."""

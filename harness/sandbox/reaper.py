@@ -72,6 +72,7 @@ async def reap(engine: Engine, leases: Leases, here: Owner, now: float) -> tuple
     gone = await asyncio.gather(*(remove(engine, row.container) for row, _ in due))
     for row, _ in due:
         leases.forget(row.box)
+    leases.sweep(now)
     return tuple(Reaped(row, reason, g) for (row, reason), g in zip(due, gone, strict=True))
 
 

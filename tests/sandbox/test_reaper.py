@@ -117,6 +117,18 @@ def test_a_lease_dies_with_its_process(tmp_path: Path) -> None:
     assert not Leases(tmp_path).held("abc")
 
 
+def test_files_of_dead_holders_are_swept_and_others_stay(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "boxes")
+    kept = leases.take("living")
+    for name in ("old", "young"):
+        (tmp_path / "boxes" / name).touch()
+    for name in ("old", "living"):
+        os.utime(tmp_path / "boxes" / name, (NOW, NOW))
+    leases.sweep(NOW + 61)
+    assert {p.name for p in (tmp_path / "boxes").iterdir()} == {"living", "young"}
+    kept.release()
+
+
 @pytest.mark.parametrize("box", ["", "..", "a/b", "/etc/passwd"])
 def test_a_box_name_from_a_label_is_no_path(tmp_path: Path, box: str) -> None:
     leases = Leases(tmp_path / "boxes")
