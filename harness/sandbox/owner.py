@@ -18,7 +18,6 @@ from pathlib import Path
 
 from harness.errors import SandboxError
 
-
 SETTLED = 60.0
 """Seconds after which a lease's file is certainly locked, if its holder lives."""
 
