@@ -101,7 +101,7 @@ def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
 
 
 def test_an_option_at_fault_is_told_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="`--max-turns`|`--turns`"):
+    with pytest.raises(ConfigError, match=r"`--max-turns`|`--turns`"):
         loaded(tmp_path, budgets__turns="many")
     with pytest.raises(ConfigError, match="HARNESS_TIMEOUT"):
         loaded(tmp_path, HARNESS_TIMEOUT="soon")
