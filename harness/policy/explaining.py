@@ -64,7 +64,7 @@ def _explained(gate: Gate, draft: Draft, links: Links) -> Iterator[Explained]:
     for operation in read_operations(rules, draft, links):
         floors = [
             row_match(row)
-            for row in rules.floors.candidates(operation)
+            for row in rules.floors.candidates(operation, setting.links)
             if row.matches(operation, setting)
         ]
         matching = list(_matching(rules.ladder, operation, setting))
@@ -80,4 +80,8 @@ def _explained(gate: Gate, draft: Draft, links: Links) -> Iterator[Explained]:
 
 
 def _matching(ladder: Ladder, operation: Operation, setting: Setting) -> Iterator[Row]:
-    return (row for row in ladder.rules.candidates(operation) if row.matches(operation, setting))
+    return (
+        row
+        for row in ladder.rules.candidates(operation, setting.links)
+        if row.matches(operation, setting)
+    )

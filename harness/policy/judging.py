@@ -102,7 +102,7 @@ def _lists_host(verdict: Verdict) -> bool:
 def judge_ladder(ladder: Ladder, setting: Setting, operation: Operation) -> Verdict:
     """The first matching rule or, if none, the mode's table."""
     weak: Row | None = None
-    for row in ladder.rules.candidates(operation):
+    for row in ladder.rules.candidates(operation, setting.links):
         if not row.matches(operation, setting):
             continue
         if _too_weak(row, operation):
@@ -160,7 +160,7 @@ def judge_table(ladder: Ladder, setting: Setting, operation: Operation) -> Verdi
 def raise_by_project(project: Ladder, setting: Setting, verdict: Verdict) -> Verdict:
     """A project that is not trusted is judged apart and only raises."""
     operation = verdict.operation
-    for row in project.rules.candidates(operation):
+    for row in project.rules.candidates(operation, setting.links):
         if row.matches(operation, setting):
             return _raised(verdict, row_match(row))
     found = project.cell(operation.op, operation.risk)
@@ -181,7 +181,7 @@ def apply_floors(rules: Rules, setting: Setting, verdict: Verdict) -> Verdict:
     """Floor rows of every layer; nothing later lowers them."""
     found = [
         row_match(row)
-        for row in rules.floors.candidates(verdict.operation)
+        for row in rules.floors.candidates(verdict.operation, setting.links)
         if row.matches(verdict.operation, setting)
     ]
     if not found:

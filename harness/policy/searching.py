@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 from harness.operations.lower import Surroundings
 from harness.operations.opaque import SEPARATORS, Text, clean, is_live
-from harness.operations.paths import MAX_PATH, below
+from harness.operations.paths import MAX_PATH, absolute, below, normal
 from harness.operations.places import Places
 from harness.operations.specifications import spellings
 from harness.operations.spelling import fold_path
@@ -14,9 +15,38 @@ from harness.policy.patterns import HostPattern, PathPattern, TokenPattern, glob
 from harness.policy.rows import Flags, Row, Setting
 
 
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """Text prepared once for all rows: base names, and every word folded, as it stands and as
+    the absolute path it may be."""
+
+    text: Text
+    names: frozenset[str]
+    paths: tuple[str, ...]
+    joined: str
+
+
 @functools.lru_cache(maxsize=64)
-def _cleaned(text: str, home: str, root: str) -> Text:
-    return clean(text, home, root)
+def _searched(text: str, places: Places) -> _Searched:
+    cleaned = clean(text, places.home, places.root)
+    words = tuple(dict.fromkeys(cleaned.words))
+    paths: list[str] = []
+    for word in words:
+        spelled = absolute(word, places.cwd, places.home)
+        if spelled is not None:
+            paths.append(fold_path(normal(spelled)))
+    raw = (fold_path(word) if len(word) <= MAX_PATH else word.casefold() for word in words)
+    return _Searched(
+        cleaned,
+        frozenset(_base(token) for token in cleaned.tokens),
+        tuple(paths),
+        "\n".join((*paths, *raw)),
+    )
+
+
+def _base(token: str) -> str:
+    """The program a word may name: behind folders and an assignment."""
+    return token.rpartition("/")[2].rpartition("=")[2]
 
 
 def named_in(row: Row, text: str, around: Surroundings, setting: Setting) -> bool:
@@ -29,18 +59,22 @@ def named_in(row: Row, text: str, around: Surroundings, setting: Setting) -> boo
         return False
     if not matcher.holds(setting):
         return False
-    places = around.places
-    cleaned = _cleaned(text, places.home, places.root)
+    searched = _searched(text, around.places)
     if matcher.command is not None and not any(
-        _command(pattern, _aliases(pattern, matcher.flags, around), cleaned)
+        _names(pattern, searched)
+        and _command(pattern, _aliases(pattern, matcher.flags, around), searched.text)
         for pattern in matcher.command
     ):
         return False
     if matcher.path is not None and not any(
-        _path(pattern, cleaned, places) for pattern in matcher.path
+        _path(pattern, searched, around.places) for pattern in matcher.path
     ):
         return False
-    return matcher.host is None or any(_host(pattern, cleaned) for pattern in matcher.host)
+    return matcher.host is None or any(_host(pattern, searched) for pattern in matcher.host)
+
+
+def _names(pattern: TokenPattern, searched: _Searched) -> bool:
+    return pattern.program is None or pattern.program in searched.names
 
 
 _Aliases = tuple[tuple[frozenset[str], ...], tuple[frozenset[str], ...]]
@@ -70,7 +104,7 @@ def _command(pattern: TokenPattern, flags: _Aliases | None, text: Text) -> bool:
     latest = _latest(wanted, tokens)
     end = 0
     for at, token in enumerate(tokens):
-        if at < end or not program(token.rpartition("/")[2].rpartition("=")[2]):
+        if at < end or not program(_base(token)):
             continue
         met, end = _meet(wanted, tokens, at + 1)
         if met == len(wanted) or latest[met] >= end:
@@ -119,22 +153,20 @@ def _is_flag(token: str, flag: str) -> bool:
     return len(flag) == 2 and token[:1] == "-" and token[:2] != "--" and flag[1] in token
 
 
-def _path(pattern: PathPattern, text: Text, places: Places) -> bool:
-    """Whether a word of the text leads to the pattern, or holds its fixed part."""
-    root = fold_path(places.root)
-    needle = "" if below(root, pattern.fixed) else pattern.fixed.removeprefix(root + "/").strip("/")
+def _path(pattern: PathPattern, searched: _Searched, places: Places) -> bool:
+    """Whether the text holds the pattern's fixed part or, where it has none below the
+    workspace, a word that leads to the pattern."""
     if not any(is_literal(part) for part in pattern.folded):
         return True
-    for word in dict.fromkeys(text.words):
-        folded = fold_path(word) if len(word) <= MAX_PATH else word.casefold()
-        shown = fold_path(places.home) + folded[1:] if folded.startswith("~/") else folded
-        if _holds(shown, needle) or _leads(pattern, word, places):
-            return True
-    return False
+    root = fold_path(places.root)
+    if below(root, pattern.fixed):
+        return any(pattern.may((path,), wide=False) for path in searched.paths)
+    needle = pattern.fixed.removeprefix(root + "/").strip("/")
+    return _holds(searched.joined, needle)
 
 
 def _holds(word: str, needle: str) -> bool:
-    """Whether `needle` stands in the word at component borders."""
+    """Whether `needle` stands in the text at component borders."""
     at = word.find(needle) if needle else -1
     while at >= 0:
         before, after = word[at - 1 : at], word[at + len(needle) : at + len(needle) + 1]
@@ -146,16 +178,5 @@ def _holds(word: str, needle: str) -> bool:
     return False
 
 
-def _leads(pattern: PathPattern, word: str, places: Places) -> bool:
-    if len(word) > MAX_PATH:
-        return False
-    from_cwd = word if word.startswith(("/", "~/")) else f"{places.cwd}/{word}"
-    shown = places.home + from_cwd[1:] if from_cwd.startswith("~/") else from_cwd
-    return pattern.may((shown,), wide=False)
-
-
-def _host(pattern: HostPattern, text: Text) -> bool:
-    if pattern.host == "*":
-        return True
-    needle = pattern.suffix or pattern.host
-    return any(needle in word.lower() for word in text.words)
+def _host(pattern: HostPattern, searched: _Searched) -> bool:
+    return pattern.host == "*" or (pattern.suffix or pattern.host) in searched.joined

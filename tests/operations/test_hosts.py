@@ -52,7 +52,7 @@ def test_urls_name_a_host_and_a_port(url: str, host: str, port: int) -> None:
     ["x.example", "https://", "https:///a", "file:///etc/passwd", "https://a@x.example/",
      "https://evil.example\0.x.example/a", "https://x.example:99999/",
      "https://x.example:+1/", "https://evil.example\\@x.example/", "javascript://x/",
-     "https://[::1]evil.example/", "https://x.example:８０/"],
+     "https://[::1]evil.example/", "https://x.example:\uff18\uff10/"],
 )  # fmt: skip
 def test_urls_that_parsers_read_differently_are_refused(url: str) -> None:
     with pytest.raises(HostFault):

@@ -127,7 +127,8 @@ def test_text_nobody_could_read_still_has_the_classes_it_names(text: str, added:
      "python3 - <<'EOF'\nprint(sorted(d, key=lambda e: e.key))\nEOF",
      "find . -path ./.git -prune -o -name '*.py' -print | wc -l",
      "grep -rn x --exclude-dir=.git . | head", "node -e 'console.log(process.env.HOME)' | cat",
-     "rm -rf build dist && make -j2 all", "echo https://x.example/y.git | cat; true", "sh -c 'id; ls /sys/class/net; cat /proc/self/status'",
+     "rm -rf build dist && make -j2 all", "echo https://x.example/y.git | cat; true",
+     "sh -c 'id; ls /sys/class/net; cat /proc/self/status'",
      "cat /etc/passwd | wc -l", "for f in *.py; do wc -l $f; done"],
 )  # fmt: skip
 def test_ordinary_unread_text_gets_no_class_added(text: str) -> None:
