@@ -15,7 +15,6 @@ from harness.policy.grants import Grant
 from harness.policy.layering import Ladder, Rules
 from harness.policy.patterns import special
 from harness.policy.rows import Row, Setting
-from harness.policy.searching import named_in
 from harness.values.decisions import Decision, Effect, Match
 from harness.values.operations import Draft, Links, Op, Operation, Risk
 
@@ -259,9 +258,8 @@ def search_text(rules: Rules, setting: Setting, draft: Draft) -> Sequence[Match]
     """Deny rows whose program, path or host stands in text that could not be read."""
     if not draft.text:
         return ()
-    return [
-        row_match(row) for row in rules.denied if named_in(row, draft.text, rules.around, setting)
-    ]
+    found = rules.denied.named_in(draft.text, rules.around, setting)
+    return [row_match(row) for row in found]
 
 
 def order_reasons(reasons: Sequence[Match]) -> tuple[Match, ...]:

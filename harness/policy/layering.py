@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.errors import PolicyError
@@ -21,6 +21,7 @@ from harness.policy.files import (
 )
 from harness.policy.index import RowIndex
 from harness.policy.rows import Row
+from harness.policy.searching import DeniedRows
 from harness.values.decisions import Effect
 from harness.values.operations import Op, Risk
 
@@ -63,7 +64,7 @@ class Rules:
     files: tuple[PolicyFile, ...]
     faults: tuple[Fault, ...]
     around: Surroundings
-    denied: tuple[Row, ...] = field(default=())
+    denied: DeniedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def load(
     floors = tuple(row for file in files for row in file.floor)
     rules = _rules(full)
     project = _rules(apart)
-    denied = tuple(r for r in (*rules, *project, *floors) if r.effect is Effect.DENY)
+    denied = DeniedRows(r for r in (*rules, *project, *floors) if r.effect is Effect.DENY)
     return Rules(
         name=name,
         mode=chosen,

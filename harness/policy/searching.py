@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.operations.lower import Surroundings
@@ -180,3 +181,24 @@ def _holds(word: str, needle: str) -> bool:
 
 def _host(pattern: HostPattern, searched: _Searched) -> bool:
     return pattern.host == "*" or (pattern.suffix or pattern.host) in searched.joined
+
+
+class DeniedRows:
+    """Deny rows that name a program, path or host, the first by program name."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._by_program: dict[str, list[Row]] = {}
+        self._others: list[Row] = []
+        for row in rows:
+            programs = {pattern.program for pattern in row.matcher.command or ()}
+            if programs and None not in programs:
+                for program in programs:
+                    self._by_program.setdefault(str(program), []).append(row)
+            elif row.matcher.command or row.matcher.path or row.matcher.host:
+                self._others.append(row)
+
+    def named_in(self, text: str, around: Surroundings, setting: Setting) -> list[Row]:
+        """The rows that text nobody could read names."""
+        searched = _searched(text, around.places)
+        found = [row for name in searched.names for row in self._by_program.get(name, ())]
+        return [row for row in (*found, *self._others) if named_in(row, text, around, setting)]
