@@ -7,7 +7,7 @@ configuration (user), `.harness/policy.yaml` in the repository (project, which o
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from harness.errors import PolicyError
 from harness.operations.lower import Surroundings
 from harness.operations.places import Places
 from harness.operations.specification_files import load_commands
+from harness.operations.spelling import fold_path
 from harness.policy import Gate, PolicySource, Rules, Situation, load
 from harness.policy.files import LayerName
 from harness.values.decisions import Effect
@@ -52,7 +53,7 @@ def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> L
     sources = [*_layers(config)]
     rules = load(
         sources,
-        surroundings(root, home),
+        surroundings(root, home, _inside(config.repo, sources, root)),
         built_in=built_in(),
         resolve=beside,
         mode=config.mode,
@@ -63,11 +64,16 @@ def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> L
 
 
 @cache
-def surroundings(root: str = WORKSPACE, home: str = HOME) -> Surroundings:
-    """What calls are read against: the box's places and the packaged command specifications."""
+def surroundings(
+    root: str = WORKSPACE, home: str = HOME, policy_files: frozenset[str] = frozenset()
+) -> Surroundings:
+    """What calls are read against: the box's places and the packaged command specifications.
+
+    `policy_files` are the paths in the box of files that this very judgement is read from.
+    """
     folder = data("policies") / "commands"
     files = [(each.name, each.read_text()) for each in sorted(folder.glob("*.yaml"))]
-    return Surroundings(Places(root=root, home=home, cwd=root), load_commands(files))
+    return Surroundings(Places(root, home, root, policy_files), load_commands(files))
 
 
 @cache
@@ -88,6 +94,13 @@ def policy_file(path: Path, layer: LayerName = "user") -> PolicySource:
         words = f"cannot be read: {fault.strerror or 'not a regular file'}"
         raise PolicyError(words, file=str(path)) from None
     return PolicySource(layer, path.stem, content, str(path))
+
+
+def _inside(repo: Path, sources: Sequence[PolicySource], root: str) -> frozenset[str]:
+    """Where policy files that lie in the repository are in the box."""
+    paths = (Path(each.path).resolve() for each in sources if each.layer != "built-in")
+    inside = (path.relative_to(repo) for path in paths if path.is_relative_to(repo))
+    return frozenset(fold_path(f"{root}/{path.as_posix()}") for path in inside)
 
 
 def _layers(config: Config) -> Iterator[PolicySource]:

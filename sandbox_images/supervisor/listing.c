@@ -84,7 +84,9 @@ uint8_t do_remove(struct operation *o)
 static int add(struct list *list, const char *directory, const char *name)
 {
     size_t above = strlen(directory), length = strlen(name);
-    if (list->count == MAX_ENTRIES || above + length + 2 > NAME_LIMIT)
+    if (above + length + 2 > NAME_LIMIT)
+        return 1; /* no frame carries it, and what stands beside it must not be lost */
+    if (list->count == MAX_ENTRIES)
         return 0;
     if (list->count == list->room) {
         size_t room = list->room ? list->room * 2 : 1024;

@@ -381,3 +381,21 @@ def test_many_operations_at_once_answer_each_their_own() -> None:
         assert got == [path.encode() * 100 for path in paths]
 
     inside(work)
+
+
+def test_a_path_too_long_for_a_frame_hides_nothing_beside_it() -> None:
+    async def look(box: LocalSandbox, root: Path) -> None:
+        deep = 40
+        here = os.open(root, os.O_RDONLY)
+        for _ in range(deep):
+            os.mkdir("d" * 250, dir_fd=here)
+            below = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+        (root / "zz").write_text("x")
+        listed = await box.list(box.root, depth=1000)
+        assert listed[-1].path == b"zz"
+        assert 30 < len(listed) < deep
+
+    inside(look)
