@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from typing import Annotated, Literal, TypeAlias, cast
 
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import ConfigError, WireProtocol
 from harness.values.calls import Args, Call, Json
-from harness.values.items import AssistantTurn
+from harness.values.items import AssistantTurn, Item
 from harness.values.usage import TokenUsage
 from harness.values.wire import Branch, Delta, Prompt, Reply, Request, WireEvent
 
@@ -94,26 +94,30 @@ class ScriptedWire:
     def __init__(self, script: Script, name: str) -> None:
         self._script = script
         self._name = f"scripted/{name}"
+        self._texts: dict[int, tuple[Item, str]] = {}
 
     @property
     def name(self) -> str:
         return self._name
 
     def encode(self, prompt: Prompt) -> Request:
-        """Canonical JSON of the whole prompt."""
+        """Canonical JSON of the whole prompt; an item met before costs nothing again."""
         turns = sum(isinstance(item, AssistantTurn) for item in prompt.items)
-        body = {
-            "system": prompt.system,
-            "tools": [asdict(tool) for tool in prompt.tools],
-            "items": [{"item": type(item).__name__, **asdict(item)} for item in prompt.items],
-            "max_tokens": prompt.max_tokens,
-            "turn": turns,
-        }
-        data = json.dumps(body, separators=(",", ":"), sort_keys=True).encode()
+        items = ",".join(map(self._text, prompt.items))
+        rest = _json({"max_tokens": prompt.max_tokens, "system": prompt.system})
+        tools = _json([_fields(tool) for tool in prompt.tools])
+        data = f'{{"items":[{items}],{rest[1:-1]},"tools":{tools},"turn":{turns}}}'.encode()
         return Request(data, sha256(data).hexdigest())
 
+    def _text(self, item: Item) -> str:
+        known = self._texts.get(id(item))
+        if known is None:  # the entry keeps the item, so its id stays its own
+            text = _json({"item": type(item).__name__, **_fields(item)})
+            known = self._texts[id(item)] = (item, text)
+        return known[1]
+
     async def stream(self, request: Request) -> AsyncIterator[WireEvent]:
-        turn = cast("int", json.loads(request.body)["turn"])
+        turn = int(request.body.rpartition(b":")[2].rstrip(b"}"))
         if turn >= len(self._script.replies):
             raise WireProtocol(f"the script has {len(self._script.replies)} replies and no more")
         reply = self._script.replies[turn]
@@ -128,6 +132,15 @@ class ScriptedWire:
             stop=reply.stop or ("tool_calls" if reply.calls else "end"),
             usage=TokenUsage(**reply.usage.model_dump()),
         )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, default=_fields)
+
+
+def _fields(value: object) -> dict[str, object]:
+    assert is_dataclass(value)
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _branch(reply: ScriptedReply) -> Branch:
