@@ -60,6 +60,7 @@ class DockerBackend:
         self._starting = asyncio.Lock()
         self._delivering = asyncio.Lock()
         self._reaping: asyncio.Task[None] | None = None
+        self._closed = False
 
     @property
     def engine(self) -> Engine:
@@ -75,8 +76,9 @@ class DockerBackend:
         capabilities = docker_capabilities(info, spec)
         admit(info, spec, capabilities, 0)
         program = await self._program(text_at(info, "Architecture"))
-        image, volume, watch = await asyncio.gather(
-            self._images.resolve(spec.image), self._delivered(program), self._watching()
+        watch = await self._watching()
+        image, volume = await asyncio.gather(
+            self._images.resolve(spec.image), self._delivered(program)
         )
         admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
         plan = self._plan(spec, image, volume, run)
@@ -99,6 +101,7 @@ class DockerBackend:
 
     async def close(self) -> None:
         """See `backends.Backend`."""
+        self._closed = True
         if self._reaping is not None:
             self._reaping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -135,12 +138,12 @@ class DockerBackend:
                 dialled = await self._engine.dialled()
                 self._watch = EventWatch(dialled, api, str(self._here))
             await self._watch.start()
-            if self._reaping is None:
+            if self._reaping is None and not self._closed:
                 self._reaping = asyncio.create_task(self._reap_regularly())
         return self._watch
 
     async def _reap_regularly(self) -> None:
-        while True:
+        while not self._closed:
             with contextlib.suppress(SandboxError):
                 await self.reap()
             await asyncio.sleep(REAP_EVERY)
@@ -238,7 +241,8 @@ class _Box:
         if self._pipe is not None:
             self._pipe.close()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._pipe.closed(), 2)
+                async with asyncio.timeout(2):
+                    await self._pipe.closed()
         if self._making is not None:
             await reaper.remove(self._engine, self._container or self._name)
         self._watch.forget(self._container)
@@ -267,7 +271,8 @@ class _Box:
     async def _bury(self, reason: str) -> None:
         """Gather what the host can tell, before and after the engine forgets the box."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._seen.died.wait(), 2)
+            async with asyncio.timeout(2):
+                await self._seen.died.wait()
         evidence = [reason, *self._seen.words()]
         try:
             facts = await self._engine.call(

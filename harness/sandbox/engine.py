@@ -197,7 +197,9 @@ class Engine:
         loop = asyncio.get_running_loop()
         try:
             future = loop.run_in_executor(self._pool, _translated, what, job, self.endpoint)
-            return await asyncio.wait_for(future, deadline)
+            # not wait_for, which in Python 3.11 can swallow a cancellation
+            async with asyncio.timeout(deadline):
+                return await future
         except EngineUnavailable as fault:
             if self._relay is None or not self._relay.complaint:
                 raise

@@ -65,7 +65,8 @@ class EventWatch:
             self._listening.clear()
             self._task = asyncio.create_task(self._follow())
         try:
-            await asyncio.wait_for(self._listening.wait(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._listening.wait()
         except TimeoutError as fault:
             raise EngineUnavailable("the engine sends no events") from fault
 

@@ -329,6 +329,18 @@ def test_what_cannot_be_had_is_refused_before_anything_is_made() -> None:
     play(scene)
 
 
+def test_a_first_create_that_fails_does_not_keep_the_backend_open() -> None:
+    async def go() -> None:
+        backend = DockerBackend()
+        with pytest.raises(ImageMissing):
+            await backend.create(replace(SPEC, image="no/such:image"), run="refused")
+        async with asyncio.timeout(10):
+            await backend.close()
+
+    for _ in range(10):
+        asyncio.run(go())
+
+
 def test_boxes_are_made_side_by_side() -> None:
     async def scene(backend: DockerBackend) -> None:
         made = await asyncio.gather(*(backend.create(SPEC, run="many") for _ in range(3)))
