@@ -76,11 +76,11 @@ class DockerBackend:
         capabilities = docker_capabilities(info, spec)
         admit(info, spec, capabilities, 0)
         program = await self._program(text_at(info, "Architecture"))
-        watch = await self._watching()
         image, volume = await asyncio.gather(
             self._images.resolve(spec.image), self._delivered(program)
         )
         admit(info, spec, capabilities, len(hardening.image_volumes(image.facts)))
+        watch = await self._watching()
         plan = self._plan(spec, image, volume, run)
         try:
             return await self._open(plan, watch, capabilities)
