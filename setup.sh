@@ -67,6 +67,17 @@ make_venv() {
   step "virtual environment in $VENV ($("$python" -V))" "$python" -m venv --clear "$VENV"
 }
 
+# PID 1 of every box is compiled here. Without a compiler of the system's, the build takes one
+# from the package index, which works as well and is slower.
+ready_compiler() {
+  command -v "${CC:-cc}" >/dev/null && return
+  if is_root_on_debian; then
+    step "C compiler for the supervisor" apt_install gcc libc6-dev
+  else
+    say "no C compiler; the supervisor's build takes one from the package index"
+  fi
+}
+
 install_harness() {
   "$PY" -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'   # the first with --group
   "$PY" -m pip install -q --disable-pip-version-check --editable . --group dev
@@ -85,6 +96,7 @@ ready_python() {
   [ -x "$PY" ] && "$PY" -c 'import pip' 2>/dev/null || make_venv
   local stamp=$VENV/.setup-stamp
   if [ ! -x "$VENV/bin/harness" ] || [ "$(cat "$stamp" 2>/dev/null)" != "$(fingerprint)" ]; then
+    ready_compiler
     step "harness and its development tools into $VENV" install_harness
     fingerprint >"$stamp"
   fi
