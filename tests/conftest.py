@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 # Rules on seconds say how busy the machine is, not how good the code. `make test` looks longer
 # for counterexamples than a plain `pytest` does.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", PATIENT, max_examples=40)
+settings.register_profile("quick", PATIENT, max_examples=20)
 settings.register_profile("whole", PATIENT, max_examples=200)
 settings.load_profile("quick")
 

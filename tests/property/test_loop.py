@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import cast
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError, SandboxLost
@@ -112,7 +112,6 @@ def test_any_script_ends_with_a_true_log(said: list[Mapping[str, object]], appro
 
 
 @given(replies, st.booleans(), st.integers(0, 60), st.booleans())
-@settings(max_examples=200)
 def test_a_run_cut_at_any_await_ends_with_a_true_log(
     said: list[Mapping[str, object]], approved: bool, steps: int, twice: bool
 ) -> None:

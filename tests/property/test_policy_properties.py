@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.operations.control import is_control_path
@@ -91,7 +91,6 @@ def test_any_call_gets_a_verdict(tool: str, args: Any) -> None:
     MATCHERS,
     st.lists(st.tuples(st.sampled_from(["allow", "ask", "deny"]), MATCHERS), max_size=3),
 )
-@settings(max_examples=60)
 def test_a_deny_row_above_all_others_never_lowers_a_verdict(
     text: str, matcher: dict[str, Any], others: list[tuple[str, dict[str, Any]]]
 ) -> None:
