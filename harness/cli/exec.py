@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from harness.cli import options
+from harness.cli.stdin import standard_input
 from harness.errors import HarnessError, UserError
 
 if TYPE_CHECKING:
     from harness.cli.outlet import Outlet
     from harness.library import ExecReport, Harness, Observer
-    from harness.values.commands import ExecResult
+    from harness.values.commands import ExecResult, Input
     from harness.values.events import Record, ToolResolved
 
 TIMED_OUT, FAILED, REFUSED = 124, 125, 126
-_STDIN = 64 * 1024 * 1024
-_PATIENCE = 2.0
 
 
 def exec_(
@@ -56,9 +55,9 @@ def exec_(
     from harness.library import Harness
 
     config = options.configured(context)
-    stdin = _stdin()
+    stdin = standard_input()
     with outlet(raw=raw) as out:
-        judged = _Judged(json_lines(out) if as_json else None)
+        judged = _Judged(json_lines(out) if as_json else _notes(out))
         sink = None if as_json else out.sink
         harness = Harness(config, observer=judged.observe, sink=sink, progress=out.note)
         code = _until_stopped(harness, tuple(command), stdin, out)
@@ -81,6 +80,25 @@ class _Judged:
             self._further(record)
 
 
+def _notes(out: Outlet) -> Observer:
+    """What a person should know beside the command's output: always what is wrong with the
+    policy, and on a terminal what was left out of the box."""
+
+    def observe(record: Record) -> None:
+        from harness.values.events import Warned, WorkspaceLoaded
+
+        match record.event:
+            case Warned(text=text):
+                out.note(text)
+            case WorkspaceLoaded(notes=notes) if sys.stderr.isatty():
+                for note in notes:
+                    out.note(note)
+            case _:
+                pass
+
+    return observe
+
+
 def _refused(event: ToolResolved) -> None:
     from harness.cli.refusal import refusal
     from harness.cli.screen import make_console
@@ -92,7 +110,7 @@ def _refused(event: ToolResolved) -> None:
 
 
 def _until_stopped(
-    harness: Harness, argv: tuple[str, ...], stdin: bytes | None, out: Outlet
+    harness: Harness, argv: tuple[str, ...], stdin: Input | None, out: Outlet
 ) -> int:
     from harness.cli.main import tell
     from harness.cli.signals import Stopped, run_until_stopped
@@ -147,23 +165,3 @@ def ending(result: ExecResult) -> tuple[int, str]:
             left = result.left_running
             ended = f"{many(left, 'background process', 'background processes')} ended with the box"
             return code, ended if left else ""
-
-
-def _stdin() -> bytes | None:
-    """Everything on standard input, unless that is a terminal; None for nothing.
-
-    Raises `UserError` above 64 MiB.
-    """
-    import select
-
-    try:
-        if sys.stdin is None or sys.stdin.isatty():
-            return None
-        if not select.select([sys.stdin], [], [], _PATIENCE)[0]:
-            print("harness: waiting for standard input (</dev/null gives none)", file=sys.stderr)
-        data = sys.stdin.buffer.read(_STDIN + 1)
-    except (OSError, ValueError):  # closed, or a descriptor that cannot be waited for
-        return None
-    if len(data) > _STDIN:
-        raise UserError("standard input is larger than 64 MiB; put it into a file instead")
-    return data

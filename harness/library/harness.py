@@ -16,7 +16,7 @@ from harness.loop.settle import last_record, outcome
 from harness.loop.single import run_one
 from harness.ports import Approver, OutputSink
 from harness.values.calls import Call
-from harness.values.commands import ExecResult
+from harness.values.commands import ExecResult, Input
 from harness.values.events import Failed, Finished, WorkspaceChanged
 from harness.values.outcomes import LoopStop, Outcome
 from harness.wiring import Config, Observer, Opening, Plan, open_session, plan_exec, plan_run
@@ -74,7 +74,7 @@ class Harness:
                 outcome = await run(task, parts)
             return RunReport(session.log.session, outcome, session.state.changed)
 
-    async def exec(self, argv: tuple[str, ...], stdin: bytes | None = None) -> ExecReport:
+    async def exec(self, argv: tuple[str, ...], stdin: Input | None = None) -> ExecReport:
         """One command in a box on the repository, judged and recorded; no model.
 
         Raises `HarnessError`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -183,12 +183,12 @@ class Link:
             self._credit(number, entry.unacknowledged)
             entry.unacknowledged = 0
 
-    async def send_input(self, number: int, data: Iterable[bytes]) -> None:
+    async def send_input(self, number: int, data: AsyncIterable[bytes]) -> None:
         """Stream input, at most a frame a piece, as the supervisor can take it; then its end.
 
         Returns early when the channel ends first.
         """
-        for piece in data:
+        async for piece in data:
             while (entry := self._open.get(number)) is not None and entry.input_room < len(piece):
                 entry.waiter = asyncio.get_running_loop().create_future()
                 await entry.waiter

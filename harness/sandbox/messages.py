@@ -7,13 +7,13 @@ What is read here comes from the box: every length is checked, and whatever does
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from harness.errors import SandboxLost
 from harness.sandbox.frames import MAX_PAYLOAD
-from harness.values.commands import ExecUsage, ExitReason, FileKind, Stat, Upload
+from harness.values.commands import ExecUsage, ExitReason, FileKind, Input, Stat, Upload
 
 MAX_REQUEST = 512 * 1024
 MAX_STRINGS = 8192
@@ -287,6 +287,21 @@ def upload_stream(entries: Iterable[Upload]) -> Iterator[bytes]:
             del held[:whole]
     if held:
         yield bytes(held)
+
+
+async def parts_of(data: Input) -> AsyncIterator[bytes]:
+    """Input in pieces of at most a frame, as it comes."""
+    if isinstance(data, bytes):
+        data = streamed((data,))
+    async for part in data:
+        for piece in pieces(part):
+            yield piece
+
+
+async def streamed(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """What is here already, in the shape of what is still to come."""
+    for part in parts:
+        yield part
 
 
 def pieces(data: bytes) -> Iterator[bytes]:

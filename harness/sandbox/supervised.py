@@ -22,9 +22,11 @@ from harness.sandbox.messages import (
     Reply,
     exec_request,
     pack_paths,
+    parts_of,
     pieces,
     read_paths,
     read_stats,
+    streamed,
     upload_stream,
 )
 from harness.sandbox.running import CANCELLED, PATIENCE, Command, FileCall, settle, watchdog
@@ -144,7 +146,7 @@ class SupervisedSandbox:
             self._link.request(FrameType.EXEC, command.number, body)
             if request.stdin is not None:
                 feeder = asyncio.create_task(
-                    self._link.send_input(command.number, pieces(request.stdin))
+                    self._link.send_input(command.number, parts_of(request.stdin))
                 )
             return command.result(await asyncio.shield(command.exit))
         except asyncio.CancelledError:
@@ -301,7 +303,7 @@ class SupervisedSandbox:
                 )
             self._link.request(FrameType.FILE, call.number, request.encode())
             if data is not None:
-                feeder = asyncio.create_task(self._link.send_input(call.number, data))
+                feeder = asyncio.create_task(self._link.send_input(call.number, streamed(data)))
             reply = await asyncio.shield(call.reply)
         except asyncio.CancelledError:
             self._link.cancel(call.number, CANCELLED)

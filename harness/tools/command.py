@@ -7,7 +7,7 @@ import shlex
 from harness.ports import ToolContext
 from harness.tools.facts import exec_facts
 from harness.values.calls import Args, Status, ToolOutput
-from harness.values.commands import ExecRequest, ExecResult
+from harness.values.commands import ExecRequest, ExecResult, Input
 from harness.values.items import ToolSpec
 
 
@@ -19,7 +19,7 @@ class TypedCommand:
     `result` is None until it ran. `timeout` in seconds, `limit` in bytes of output.
     """
 
-    def __init__(self, stdin: bytes | None, timeout: float, limit: int) -> None:
+    def __init__(self, stdin: Input | None, timeout: float, limit: int) -> None:
         self._stdin = stdin
         self._timeout = timeout
         self._limit = limit

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
+
+Input: TypeAlias = bytes | AsyncIterable[bytes]
+"""What a command reads: all of it, or pieces as they come."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecRequest:
     """One process to run in a box.
 
-    `cwd` None is the workspace root. `stdin` None is `/dev/null`. `timeout` and `grace` in
+    `cwd` None is the workspace root. `stdin` None is `/dev/null`; pieces that are still to come
+    do not keep a command that has ended. `timeout` and `grace` in
     seconds: at `timeout` the whole tree gets TERM, `grace` later KILL. `merge` sends stderr
     down the same pipe as stdout, in the order written. `head` and `tail` bound in bytes what
     is kept of each stream; `limit` ends the command when it has printed more (None: never).
@@ -21,7 +26,7 @@ class ExecRequest:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     cwd: str | None = None
-    stdin: bytes | None = None
+    stdin: Input | None = None
     timeout: float | None = None
     grace: float = 2.0
     merge: bool = False

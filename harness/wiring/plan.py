@@ -10,6 +10,7 @@ from harness.errors import ConfigError, UserError
 from harness.ports import Policy, Tools, Wire
 from harness.tools import builtin_tools
 from harness.tools.command import TypedCommand
+from harness.values.commands import Input
 from harness.values.events import RunStarted
 from harness.wires.scripted import Script, ScriptedWire, load_script
 from harness.wiring.config import Config
@@ -59,7 +60,7 @@ def plan_run(config: Config) -> Plan:
     return Plan(config, loaded.gate, wire, tools, loaded.needs_box, loaded.faults)
 
 
-def plan_exec(config: Config, stdin: bytes | None) -> tuple[Plan, TypedCommand]:
+def plan_exec(config: Config, stdin: Input | None) -> tuple[Plan, TypedCommand]:
     """As `plan_run`, for one typed command."""
     config, loaded = _judged(replace(config, attended=False))
     tool = TypedCommand(stdin, config.timeout, config.limits.output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -61,6 +62,17 @@ def test_no_input_is_an_empty_one(real: Station) -> None:
 
 def test_input_that_nobody_reads_holds_nothing_up(real: Station) -> None:
     assert real.exec("true", stdin=bytes(4 << 20)).ok
+
+
+async def _for_ever() -> AsyncIterator[bytes]:
+    yield b"one\n"
+    yield b"two\n"
+    await asyncio.Event().wait()
+
+
+def test_input_that_is_still_to_come_does_not_keep_a_command(real: Station) -> None:
+    assert real.exec("head", "-n", "2", stdin=_for_ever()).stdout.data == b"one\ntwo\n"
+    assert real.exec("true", stdin=_for_ever()).ok
 
 
 def test_environment_comes_from_the_box_and_the_request(real: Station) -> None:
