@@ -50,7 +50,9 @@ class TerminalApprover:
     async def ask(self, call: Call, decision: Decision) -> Approval:
         async with self._one:
             width = self._columns or shutil.get_terminal_size().columns
-            self._show("\n".join(question(call, decision, width)) + "\n" + _QUESTION)
+            self._show("\n".join(question(call, decision, width)) + "\n")
+            self._forget_typed()
+            self._show(_QUESTION)
             answer = await self._line()
             approved = answer is not None and answer.strip().lower() in _YES
             self._show("" if answer is not None else "\n")
@@ -61,11 +63,15 @@ class TerminalApprover:
         self._screen.write(text.encode(encoding, "backslashreplace").decode(encoding))
         self._screen.flush()
 
-    async def _line(self) -> str | None:
-        """One line, or None at the end of input. Cancelling wakes the thread that waits."""
+    def _forget_typed(self) -> None:
+        """What was typed before the question cannot be its answer."""
         fd = self._answers.fileno()
         if os.isatty(fd):
             termios.tcflush(fd, termios.TCIFLUSH)
+
+    async def _line(self) -> str | None:
+        """One line, or None at the end of input. Cancelling wakes the thread that waits."""
+        fd = self._answers.fileno()
         woken, wake = os.pipe()
         reading = asyncio.create_task(asyncio.to_thread(_read_line, fd, woken))
         try:
