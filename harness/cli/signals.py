@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import signal
 import sys
@@ -39,8 +40,8 @@ def run_until_stopped(work: Callable[[], Coroutine[object, object, T]]) -> T:
         def asked(number: signal.Signals) -> None:
             if not stop:
                 stop.append(number)
-                _settle(number, loop)
                 task.cancel()
+                _settle(number, loop)
 
         for number in _ASKED:
             loop.add_signal_handler(number, asked, number)
@@ -61,7 +62,9 @@ def _settle(number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
     # the interpreter resets handlers while it ends, and a late INT would then change the code
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     again = "; press again to stop at once" if number is signal.SIGINT else ""
-    os.write(sys.stderr.fileno(), f"\nharness: stopping, and keeping the patch{again}\n".encode())
+    words = f"\nharness: stopping, and keeping the patch{again}\n"
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        os.write(sys.stderr.fileno(), words.encode())
 
 
 def _abort(number: int, frame: FrameType | None) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
-from harness.errors import WireProtocol
+from harness.errors import WireProtocol, WireTransient
 from harness.loop.parts import Parts
 from harness.values.events import Message, RequestSent, TurnStarted
 from harness.values.wire import Branch, Delta, Reply, Request
@@ -19,11 +20,13 @@ async def call(request: Request, parts: Parts) -> Reply:
     """
     await parts.session.append(TurnStarted())
     await parts.session.append(RequestSent(digest=request.digest, size=len(request.body)))
-    try:
-        async with asyncio.timeout(parts.remaining()):
+    reply = Reply(Branch.OUT_OF_TIME)
+    clock = asyncio.timeout(parts.remaining())
+    with suppress(TimeoutError):
+        async with clock:
             reply = await _read(request, parts)
-    except TimeoutError:
-        reply = Reply(Branch.OUT_OF_TIME)
+    if reply.branch is Branch.OUT_OF_TIME and not clock.expired():
+        raise WireTransient("the model's side timed out")
     reply = _own_ids(reply, parts.session.state.calls)
     await parts.session.append(
         Message(

@@ -79,6 +79,10 @@ async def _last_checkpoint(parts: Parts) -> None:
         await checkpoint(parts)
     except SandboxError as fault:
         await parts.session.append(Warned("checkpoint_failed", str(fault)))
+    except asyncio.CancelledError:
+        words = "stopped before the last changes were read; the patch is the one before them"
+        await parts.session.append(Warned("checkpoint_cut", words))
+        raise
 
 
 def _unanswered(call_id: str, tool: str, started: bool) -> ToolCompleted:

@@ -51,15 +51,13 @@ class TokenPattern:
         if not argv or not self._program(argv[0], exact=False):
             return False
         aside = operation.aside if operation.flags is not None else _guessed_aside(argv)
-        begin = self._begin
-        return _walk(self.tokens, argv, aside, begin, begin, _Seen())
+        return _walk(self.tokens, argv, aside, self._begin)
 
     def must(self, operation: Operation) -> bool:
         argv = operation.argv
         if not argv or not self._program(argv[0], exact=True):
             return False
-        begin = self._begin
-        return _walk(self.tokens, argv, None, begin, begin, _Seen())
+        return _walk(self.tokens, argv, None, self._begin)
 
     @property
     def _begin(self) -> int:
@@ -73,9 +71,6 @@ class TokenPattern:
         if first == "**" or "/" in first:
             return first == "**" or glob(first)(word)
         return glob(first)(base_name(word) if exact else word.rpartition("/")[2])
-
-
-_Seen = set[tuple[int, int]]
 
 
 def _guessed_aside(argv: tuple[str | None, ...]) -> frozenset[int]:
@@ -97,43 +92,37 @@ def _walk(
     tokens: tuple[str, ...],
     argv: tuple[str | None, ...],
     aside: frozenset[int] | None,
-    i: int,
-    j: int,
-    seen: _Seen,
+    begin: int,
 ) -> bool:
-    """Match `tokens[i:]` to `argv[j:]`; words in `aside` may be skipped (None: must match)."""
-    while True:
-        if i == len(tokens):
-            return j == len(argv) or (aside is not None and _rest_aside(argv, aside, j))
-        if tokens[i] == "**":
-            if i == len(tokens) - 1:
-                return True
-            return any(_again(tokens, argv, aside, i + 1, k, seen) for k in range(j, len(argv) + 1))
-        if j >= len(argv):
+    """Match `tokens[begin:]` to `argv[begin:]`; words in `aside` may be skipped (None: none may).
+
+    One pass over the words with the set of tokens that may be next: time is the product of
+    both lengths, whatever the pattern.
+    """
+    may = aside is not None
+    nexts = _with_gaps(tokens, {begin})
+    for at in range(begin, len(argv)):
+        passed = {
+            i if tokens[i] == "**" else i + 1
+            for i in nexts
+            if i < len(tokens) and (tokens[i] == "**" or _token(tokens[i], argv[at], may=may))
+        }
+        if aside is not None and at in aside:
+            passed |= nexts
+        if not passed:
             return False
-        if aside is not None and j in aside and _again(tokens, argv, aside, i, j + 1, seen):
-            return True
-        if not _token(tokens[i], argv[j], may=aside is not None):
-            return False
-        i, j = i + 1, j + 1
+        nexts = _with_gaps(tokens, passed)
+    return len(tokens) in nexts
 
 
-def _again(
-    tokens: tuple[str, ...],
-    argv: tuple[str | None, ...],
-    aside: frozenset[int] | None,
-    i: int,
-    j: int,
-    seen: _Seen,
-) -> bool:
-    if (i, j) in seen:
-        return False
-    seen.add((i, j))
-    return _walk(tokens, argv, aside, i, j, seen)
-
-
-def _rest_aside(argv: tuple[str | None, ...], aside: frozenset[int], j: int) -> bool:
-    return all(k in aside for k in range(j, len(argv)))
+def _with_gaps(tokens: tuple[str, ...], nexts: set[int]) -> set[int]:
+    """A `**` may also stand for nothing."""
+    reached = set(nexts)
+    for i in sorted(nexts):
+        while i < len(tokens) and tokens[i] == "**":
+            i += 1
+            reached.add(i)
+    return reached
 
 
 def _token(token: str, word: str | None, *, may: bool) -> bool:

@@ -15,7 +15,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import ConfigError, WireProtocol
-from harness.values.calls import Args, Call, Json
+from harness.loop.arguments import parse_arguments
+from harness.values.calls import Call
 from harness.values.items import AssistantTurn, Item
 from harness.values.usage import TokenUsage
 from harness.values.wire import Branch, Delta, Prompt, Reply, Request, WireEvent
@@ -160,17 +161,9 @@ def _branch(reply: ScriptedReply) -> Branch:
 
 def _call(each: ScriptedCall) -> Call:
     if isinstance(each.args, str):
-        return Call("", each.tool, _object(each.args), each.args)
+        return Call("", each.tool, parse_arguments(each.args), each.args)
     raw = json.dumps(each.args)
-    return Call("", each.tool, _object(raw), raw)
-
-
-def _object(raw: str) -> Args | None:
-    try:
-        value: object = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, Json]", value) if isinstance(value, dict) else None
+    return Call("", each.tool, parse_arguments(raw), raw)
 
 
 def _line(node: yaml.Node | None, path: Sequence[str | int]) -> int | None:
