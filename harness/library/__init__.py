@@ -9,9 +9,12 @@ from __future__ import annotations
 from harness.library.boxes import doctor, list_boxes, reap_boxes
 from harness.library.harness import ExecReport, Harness, RunReport
 from harness.library.history import History, SessionSummary
+from harness.sessions.codec import encode
 from harness.wiring import Config, Observer, load_config
+from harness.wiring.config import SETTINGS
 
 __all__ = [
+    "SETTINGS",
     "Config",
     "ExecReport",
     "Harness",
@@ -20,6 +23,7 @@ __all__ = [
     "RunReport",
     "SessionSummary",
     "doctor",
+    "encode",
     "list_boxes",
     "load_config",
     "reap_boxes",

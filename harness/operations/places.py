@@ -8,6 +8,7 @@ from harness.operations.control import is_control_path, is_policy_path
 from harness.operations.paths import absolute, below, climbs, normal
 from harness.operations.secrets import is_secret_path
 from harness.operations.spelling import fold_name, fold_path
+from harness.values.limits import HOME, WORKSPACE
 from harness.values.operations import RISK, Access, Links, Op, PathUse
 
 SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # names of places, none is opened
@@ -28,9 +29,9 @@ class Places:
     `policy_files` are absolute paths that judgement itself is read from.
     """
 
-    root: str = "/workspace"
-    home: str = "/home/agent"
-    cwd: str = "/workspace"
+    root: str = WORKSPACE
+    home: str = HOME
+    cwd: str = WORKSPACE
     policy_files: frozenset[str] = field(default=frozenset())
 
     def use(self, text: str, access: Access, *, tree: bool = False) -> PathUse | None:

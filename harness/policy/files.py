@@ -20,8 +20,6 @@ LayerName: TypeAlias = Literal["built-in", "org", "user", "project", "session"]
 LAYERS: tuple[LayerName, ...] = ("built-in", "org", "user", "project", "session")
 _EFFECTS = {effect.word: effect for effect in Effect}
 _LEVELS = {risk.word: risk for risk in Risk}
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20,
-          "GiB": 2**30, "s": 1, "m": 60, "h": 3600}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +137,8 @@ def _table(table: Mapping[str, str], located: Located, file: str, mode: str) -> 
 
 
 def _limits(model: FileModel) -> Mapping[str, float]:
-    found: dict[str, float] = {}
-    for name, value in (model.limits.model_dump(exclude_none=True) if model.limits else {}).items():
-        if isinstance(value, str):
-            unit = value.lstrip("0123456789").strip()
-            found[name] = float(value[: len(value) - len(value.lstrip("0123456789"))])
-            found[name] *= _UNITS[unit]
-        else:
-            found[name] = float(value)
-    return found
+    found = model.limits.model_dump(exclude_none=True) if model.limits else {}
+    return {name: float(value) for name, value in found.items()}
 
 
 class _Rows:

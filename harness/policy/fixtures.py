@@ -24,6 +24,7 @@ from harness.policy.layering import load
 from harness.policy.source import read_source
 from harness.values.calls import Call
 from harness.values.decisions import Decision, Effect
+from harness.values.limits import WORKSPACE
 
 MAX_LINKS = 40
 
@@ -40,7 +41,7 @@ class _LinkModel(Strict):
 class _Defaults(Strict):
     policy: str = "ask-before-write"
     attended: bool = True
-    cwd: str = "/workspace"
+    cwd: str = WORKSPACE
 
 
 class CaseModel(Strict):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from harness.values.operations import Op
+from harness.values.units import size, span
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 MAX_ROWS = 10_000
@@ -79,8 +80,8 @@ class CeilingModel(Strict):
     unattended: Literal["none", "low", "medium", "high", "critical"]
 
 
-Size = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,12}\s*(B|KB|MB|GB|KiB|MiB|GiB)?$")]
-Span = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}\s*(s|m|h)?$")]
+Size = Annotated[int, BeforeValidator(size)]
+Span = Annotated[float, BeforeValidator(span)]
 
 
 class LimitsModel(Strict):

@@ -23,7 +23,7 @@ from harness.policy.patterns import (
 )
 from harness.values.calls import Args, Call, Json
 from harness.values.decisions import Effect
-from harness.values.operations import Access, Links, Op, Operation, Origin, Risk
+from harness.values.operations import RISK, Access, Links, Op, Operation, Origin, Risk
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,14 @@ class Matcher:
     @property
     def names_class(self) -> bool:
         return self.ops is not None or self.risks is not None
+
+    def concerns(self, ops: frozenset[Op]) -> bool:
+        """Whether an operation of these classes, in any call, could be meant."""
+        if self.ops is not None:
+            return bool(self.ops & ops)
+        if self.risks is not None and not any(RISK[op] in self.risks for op in ops):
+            return False
+        return self.path is None and self.host is None and self.server is None
 
     def may(self, operation: Operation, setting: Setting) -> bool:
         """For ask and deny: whether the row may concern the operation."""

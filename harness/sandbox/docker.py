@@ -26,7 +26,7 @@ from harness.sandbox.owner import Lease, Leases, Owner
 from harness.sandbox.reaper import BoxRow, Reaped
 from harness.sandbox.supervised import SupervisedSandbox
 from harness.sandbox.watch import EventWatch, Sightings
-from harness.values.limits import BoxSpec, Capabilities
+from harness.values.limits import WORKSPACE, BoxSpec, Capabilities
 
 ORPHAN_SECONDS = 20.0
 """A box without a word from its controller for this long ends itself."""
@@ -192,7 +192,7 @@ class _Box:
         self._expiry = asyncio.get_running_loop().call_later(wall, self._expired)
         return SupervisedSandbox(
             link,
-            root=hardening.WORKSPACE,
+            root=WORKSPACE,
             capabilities=replace(
                 capabilities, features={**hello.features, **capabilities.features}
             ),

@@ -15,10 +15,8 @@ from typing import Any
 
 from harness.errors import SandboxRefused
 from harness.sandbox.engine import Facts, flag_at, items_at, mapping_at, number_at, text_at
-from harness.values.limits import MIB, BoxSpec, Enforcement, Limits
+from harness.values.limits import HOME, MIB, WORKSPACE, BoxSpec, Enforcement, Limits
 
-WORKSPACE = "/workspace"
-HOME = "/home/agent"
 USER = "agent"
 UID = 1000
 SUPERVISOR_MOUNT = "/.harness"

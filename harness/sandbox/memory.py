@@ -27,11 +27,11 @@ from harness.values.commands import (
     Stat,
     Upload,
 )
-from harness.values.limits import MIB, BoxSpec, Capabilities, Enforcement, Limits
+from harness.values.limits import HOME, MIB, WORKSPACE, BoxSpec, Capabilities, Enforcement, Limits
 from harness.values.operations import Links
 
 READ_MOST = 64 * MIB
-WRITABLE = ("/tmp", "/home/agent")  # noqa: S108 - paths of the tree, not of this machine
+WRITABLE = ("/tmp", HOME)  # noqa: S108 - paths of the tree, not of this machine
 LIST_MOST = 100_000
 
 
@@ -70,7 +70,7 @@ class MemorySandbox:
         files: Mapping[str, bytes | Node] | None = None,
         commands: Sequence[tuple[Sequence[str] | Matches, Reply | Script]] = (),
         *,
-        root: str = "/workspace",
+        root: str = WORKSPACE,
         limits: Limits | None = None,
     ) -> None:
         self._root = root

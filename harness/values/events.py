@@ -16,7 +16,11 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins: everything it was built from, by name or digest."""
+    """A run begins: what it was built from.
+
+    `env` are the names of variables let into the box, never their values. `labels` is what the
+    session carries from its start. `policy_files` are the policy files as `sha256:<hex> <path>`.
+    """
 
     kind: ClassVar[str] = "run.started"
     version: str
@@ -31,7 +35,9 @@ class RunStarted:
     tools: tuple[str, ...]
     limits: Args
     budgets: Args
-    system: str = ""
+    env: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    policy_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

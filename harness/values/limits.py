@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+WORKSPACE = "/workspace"
+"""Where the repository is in a box whose paths are its own."""
+
+HOME = "/home/agent"
+"""The home of the workload's user there."""
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB

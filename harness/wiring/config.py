@@ -6,6 +6,8 @@ Defaults < `/etc/harness/config.yaml` < the user's file < the repository's `.har
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,7 +18,7 @@ import yaml
 
 from harness.errors import ConfigError
 from harness.values.limits import Budgets, Limits, Network
-from harness.wiring.units import count, number, size, span
+from harness.values.units import count, number, size, span
 
 PROJECT_FILE = ".harness.yaml"
 _MAX_FILE = 1 << 20
@@ -139,7 +141,7 @@ def load_config(
     """
     settings = _Settings()
     for path in (Path("/etc/harness/config.yaml"), user_folder(environ) / "config.yaml"):
-        for name, (value, line) in _read_file(path).items():
+        for name, (value, line) in _read_file(path, 0).items():
             settings.put(name, value, f"{path}:{line}")
     _project(repo, settings)
     for name, read in SETTINGS.items():
@@ -147,6 +149,8 @@ def load_config(
         if environ.get(variable):
             settings.put(name, _read(read, environ[variable], f"`{variable}`"), variable)
     for name, value in options.items():
+        if name not in SETTINGS:
+            raise ConfigError(f"there is no setting `{name}`; there are {', '.join(SETTINGS)}")
         if value is not None:
             option = "--" + name.rpartition(".")[2].replace("_", "-")
             settings.put(name, _read(SETTINGS[name], value, f"`{option}`"), "option")
@@ -199,7 +203,7 @@ def _project(repo: Path, settings: _Settings) -> None:
     defaults: dict[str, object] = {}
     for prefix, group in (("limits.", Limits()), ("budgets.", Budgets())):
         defaults |= {prefix + f.name: getattr(group, f.name) for f in fields(group)}
-    for name, (value, line) in _read_file(path).items():
+    for name, (value, line) in _read_file(path, os.O_NOFOLLOW).items():
         if name not in defaults:
             raise ConfigError(
                 f"a repository's own file may only lower limits and budgets, not set `{name}`",
@@ -216,13 +220,20 @@ def _read(read: Callable[[object], object], value: object, place: str) -> object
         raise ConfigError(f"{place}: {fault}") from None
 
 
-def _read_file(path: Path) -> dict[str, tuple[object, int]]:
-    """Dotted name to value and line. A file that is not there is empty; a link is not followed
-    out of a repository because only a regular file counts."""
+def _read_file(path: Path, flags: int) -> dict[str, tuple[object, int]]:
+    """Dotted name to value and line. A file that is not there is empty; one that is there and
+    cannot be read is an error, since what it says must not be taken for silence."""
     try:
-        if not path.is_file() or path.is_symlink():
-            return {}
-        data = path.read_bytes()
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    except FileNotFoundError:
+        return {}
+    except OSError as fault:
+        link = "a repository's settings may not be a link"
+        words = link if fault.errno == errno.ELOOP else f"cannot be read: {fault.strerror}"
+        raise ConfigError(words, file=str(path)) from None
+    try:
+        with os.fdopen(file, "rb") as stream:
+            data = stream.read(_MAX_FILE + 1)
         if len(data) > _MAX_FILE:
             raise ConfigError("the file is larger than 1 MiB", file=str(path))
         node = yaml.compose(data.decode(), Loader=yaml.SafeLoader)

@@ -15,10 +15,10 @@ from harness.ports import Approver, OutputSink, Policy, Sandbox
 from harness.sessions.clock import SystemClock
 from harness.sessions.store import FileLog, Store
 from harness.values.events import BoxStarted, Event, Record, Warned, WorkspaceLoaded
-from harness.values.limits import BoxSpec
+from harness.values.limits import WORKSPACE, BoxSpec
 from harness.wiring.backends import make_backend
 from harness.wiring.plan import Plan
-from harness.wiring.policies import WORKSPACE, load_policy
+from harness.wiring.policies import load_policy
 from harness.wiring.system import system_text
 from harness.workspace.copy import CopyWorkspace
 from harness.workspace.walk import CopyLimits

@@ -14,7 +14,7 @@ from harness.values.commands import Input
 from harness.values.events import RunStarted
 from harness.wires.scripted import Script, ScriptedWire, load_script
 from harness.wiring.config import Config
-from harness.wiring.policies import LoadedPolicy, load_policy
+from harness.wiring.policies import LoadedPolicy, labels, load_policy
 
 _MAX_SCRIPT = 4 << 20
 
@@ -23,7 +23,7 @@ _MAX_SCRIPT = 4 << 20
 class Plan:
     """A configuration with its policy, wire and tools loaded.
 
-    `needs_box` and `faults` are `LoadedPolicy`'s.
+    `needs_box`, `faults` and `policy_files` are `LoadedPolicy`'s.
     """
 
     config: Config
@@ -32,6 +32,7 @@ class Plan:
     tools: Tools
     needs_box: bool
     faults: tuple[str, ...]
+    policy_files: tuple[str, ...]
 
     def started(self, task: str) -> RunStarted:
         """The first record of the session."""
@@ -49,6 +50,9 @@ class Plan:
             tools=tuple(self.tools),
             limits=asdict(config.limits),
             budgets=asdict(config.budgets),
+            env=tuple(sorted(config.env)),
+            labels=tuple(sorted(labels(config))),
+            policy_files=self.policy_files,
         )
 
 
@@ -57,7 +61,7 @@ def plan_run(config: Config) -> Plan:
     config, loaded = _judged(config)
     tools = builtin_tools(timeout=config.timeout, output=config.limits.output)
     wire = _wire(config.model, tuple(tools))
-    return Plan(config, loaded.gate, wire, tools, loaded.needs_box, loaded.faults)
+    return _plan(config, loaded, wire, tools)
 
 
 def plan_exec(config: Config, stdin: Input | None) -> tuple[Plan, TypedCommand]:
@@ -66,7 +70,11 @@ def plan_exec(config: Config, stdin: Input | None) -> tuple[Plan, TypedCommand]:
     tool = TypedCommand(stdin, config.timeout, config.limits.output)
     wire = ScriptedWire(Script(replies=()), "none")
     tools: Tools = {tool.spec.name: tool}
-    return Plan(config, loaded.gate, wire, tools, loaded.needs_box, loaded.faults), tool
+    return _plan(config, loaded, wire, tools), tool
+
+
+def _plan(config: Config, loaded: LoadedPolicy, wire: Wire, tools: Tools) -> Plan:
+    return Plan(config, loaded.gate, wire, tools, loaded.needs_box, loaded.faults, loaded.files)
 
 
 def _judged(config: Config) -> tuple[Config, LoadedPolicy]:

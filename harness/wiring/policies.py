@@ -6,10 +6,13 @@ configuration (user), `.harness/policy.yaml` in the repository (project, which o
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from harness.errors import PolicyError
@@ -20,8 +23,8 @@ from harness.operations.spelling import fold_path
 from harness.policy import Gate, PolicySource, Rules, Situation, load
 from harness.policy.files import LayerName
 from harness.values.decisions import Effect
-from harness.values.limits import Limits
-from harness.values.operations import Op, Risk
+from harness.values.limits import HOME, WORKSPACE, Limits
+from harness.values.operations import RISK, Op
 from harness.wiring.config import Config, user_folder
 from harness.wiring.data import data
 
@@ -29,8 +32,11 @@ ORG_FILE = Path("/etc/harness/policy.yaml")
 PROJECT_FILE = Path(".harness/policy.yaml")
 ATTENDED = "ask-before-write"
 UNATTENDED = "full-auto"
-WORKSPACE = "/workspace"
-HOME = "/home/agent"
+UNREAD = frozenset(
+    {Op.OPAQUE, Op.EXEC_CODE, Op.EXEC_TASK, Op.PKG_INSTALL, Op.PROC_CONTROL, Op.EXEC_REMOTE}
+)
+"""What runs text or programs that no policy has read: only a box holds it."""
+
 _MAX_BYTES = 1 << 20
 
 
@@ -39,13 +45,15 @@ class LoadedPolicy:
     """A gate, the limits it leaves, and whether it counts on a box.
 
     `needs_box`: it lets text run that it could not read, so something else must hold it.
-    `faults` are rows that were dropped or widened, each with file and line.
+    `faults` are rows that were dropped or widened, each with file and line; `files` what was
+    read, as `sha256:<hex> <path>`.
     """
 
     gate: Gate
     limits: Limits
     needs_box: bool
     faults: tuple[str, ...]
+    files: tuple[str, ...]
 
 
 def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> LoadedPolicy:
@@ -58,9 +66,22 @@ def load_policy(config: Config, *, root: str = WORKSPACE, home: str = HOME) -> L
         resolve=beside,
         mode=config.mode,
     )
-    gate = Gate(rules, Situation(attended=config.attended))
+    gate = Gate(rules, Situation(attended=config.attended, labels=labels(config)))
     faults = tuple(f"{f.file}:{f.line}: {f.message}; {f.became}" for f in rules.faults)
-    return LoadedPolicy(gate, _lowered(config.limits, rules.limits), _needs_box(rules), faults)
+    limits = _lowered(config.limits, rules.limits)
+    files = tuple(_digest(file.source) for file in rules.files)
+    return LoadedPolicy(gate, limits, _needs_box(rules), faults, files)
+
+
+def _digest(source: PolicySource) -> str:
+    text = source.text.encode() if isinstance(source.text, str) else source.text
+    return f"sha256:{sha256(text).hexdigest()} {source.path}"
+
+
+def labels(config: Config) -> frozenset[str]:
+    """What a session carries from its start: a repository is not trusted, and variables that
+    were let into the box may be private."""
+    return frozenset({"untrusted", "private"} if config.env else {"untrusted"})
 
 
 @cache
@@ -87,11 +108,15 @@ def built_in() -> Mapping[str, PolicySource]:
 
 
 def policy_file(path: Path, layer: LayerName = "user") -> PolicySource:
-    """A policy file as a source. Raises `PolicyError` when it cannot be read."""
+    """A policy file as a source. Raises `PolicyError` when it cannot be read.
+
+    A repository's own file must be no link: what it leads to is not the repository's to show.
+    """
     try:
-        content = _bytes(path)
+        content = _bytes(path, os.O_NOFOLLOW if layer == "project" else 0)
     except OSError as fault:
-        words = f"cannot be read: {fault.strerror or 'not a regular file'}"
+        link = layer == "project" and path.is_symlink()
+        words = "a repository's policy may not be a link" if link else _words(fault)
         raise PolicyError(words, file=str(path)) from None
     return PolicySource(layer, path.stem, content, str(path))
 
@@ -123,21 +148,29 @@ def _layers(config: Config) -> Iterator[PolicySource]:
         yield policy_file(project, "project")
 
 
-def _bytes(path: Path) -> bytes:
-    """A regular file's content. A repository's link, pipe or huge file is not followed."""
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def _bytes(path: Path, flags: int) -> bytes:
+    """At most one byte more than a policy may have; a pipe or a device gives an error."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     with os.fdopen(file, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         return stream.read(_MAX_BYTES + 1)
 
 
+def _words(fault: OSError) -> str:
+    return f"cannot be read: {(fault.strerror or type(fault).__name__).lower()}"
+
+
 def beside(name: str, origin: PolicySource) -> PolicySource | None:
-    """What `extends` names: a file beside the one that extends it."""
+    """What `extends` names: a file beside the one that extends it. A repository's own policy
+    extends nothing outside its folder."""
     if not origin.path:
         return None
-    path = Path(origin.path).parent / name
-    if not path.is_file():
+    folder = Path(origin.path).parent
+    path = folder / name
+    if origin.layer == "project" and not path.resolve().is_relative_to(folder.resolve()):
         return None
-    return replace(policy_file(path), layer=origin.layer)
+    return policy_file(path, origin.layer) if path.is_file() else None
 
 
 def _lowered(limits: Limits, bounds: Mapping[str, float]) -> Limits:
@@ -151,5 +184,9 @@ def _lowered(limits: Limits, bounds: Mapping[str, float]) -> Limits:
 
 
 def _needs_box(rules: Rules) -> bool:
-    found = rules.ladder.cell(Op.OPAQUE, Risk.HIGH)
-    return found is not None and found[1].effect is Effect.ALLOW
+    """Whether a table or a row lets code run that judgement has not read."""
+    cells = (rules.ladder.cell(op, RISK[op]) for op in UNREAD)
+    rows = (row for file in rules.files for row in file.rules)
+    return any(found and found[1].effect is Effect.ALLOW for found in cells) or any(
+        row.effect is Effect.ALLOW and row.matcher.concerns(UNREAD) for row in rows
+    )

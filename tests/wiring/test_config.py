@@ -8,8 +8,8 @@ import pytest
 
 from harness.errors import ConfigError
 from harness.values.limits import GIB, MIB
+from harness.values.units import count, number, size, span
 from harness.wiring.config import SETTINGS, Config, load_config
-from harness.wiring.units import count, number, size, span
 
 
 def loaded(tmp_path: Path, user: str = "", project: str = "", **options: object) -> Config:
@@ -63,11 +63,37 @@ def test_a_repository_may_set_nothing_else(tmp_path: Path, name: str) -> None:
         loaded(tmp_path, project=f"limits: {{pids: 5}}\n{name}: {value}\n")
 
 
-def test_a_repository_file_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+def test_a_repository_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("limits: {pids: 1}")
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / ".harness.yaml").symlink_to(tmp_path / "elsewhere")
-    assert loaded(tmp_path).limits.pids == 512
+    with pytest.raises(ConfigError, match="may not be a link"):
+        loaded(tmp_path)
+
+
+def test_a_users_file_may_be_a_link_and_is_never_silently_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "cfg" / "harness"
+    folder.mkdir(parents=True)
+    (tmp_path / "dotfiles.yaml").write_text("policy: read-only\n")
+    (folder / "config.yaml").symlink_to(tmp_path / "dotfiles.yaml")
+    assert loaded(tmp_path).policy == "read-only"
+    (folder / "config.yaml").unlink()
+    (folder / "config.yaml").mkdir()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        loaded(tmp_path)
+
+
+def test_a_sparse_file_is_not_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    with (tmp_path / "repo" / ".harness.yaml").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        loaded(tmp_path)
+
+
+def test_a_setting_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no setting `modle`"):
+        loaded(tmp_path, modle="x")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +135,16 @@ def test_an_option_at_fault_is_told_by_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1000", 1000), ("4GiB", 4 * GIB), ("512M", 512 * MIB), ("1.5k", 1536), ("2mb", 2 * MIB)],
+    [
+        ("1000", 1000),
+        ("4GiB", 4 * GIB),
+        ("512M", 512 * MIB),
+        ("1.5k", 1536),
+        ("2mb", 2_000_000),
+        ("5MB", 5_000_000),
+        ("7MiB", 7 * MIB),
+        ("3b", 3),
+    ],
 )
 def test_sizes(text: str, value: int) -> None:
     assert size(text) == value
@@ -124,7 +159,17 @@ def test_durations(text: object, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("read", "text"),
-    [(size, "-1"), (size, ""), (size, True), (span, "1w"), (count, "1.5"), (count, "-1")]
+    [
+        (size, "-1"),
+        (size, ""),
+        (size, True),
+        (size, "9" * 400),
+        (span, "9" * 400),
+        (span, "0s"),
+        (span, "1w"),
+        (count, "1.5"),
+        (count, "-1"),
+    ]
     + [(number, x) for x in ("nan", "inf", "-1", "0", True, "x")],
 )
 def test_what_is_no_quantity_is_refused(read, text: object) -> None:  # type: ignore[no-untyped-def]

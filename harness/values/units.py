@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import re
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B?|B)?", re.IGNORECASE)
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
-_FACTORS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT]?(?:i?B)?)", re.IGNORECASE)
+_SPAN = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|m|h|d)?")
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def size(text: object) -> int:
-    """Bytes: `4GiB`, `512M`, `1000`; K, M, G and T are powers of 1024. Raises `ValueError`."""
+    """Bytes: `4GiB`, `512M`, `1000`. Raises `ValueError`.
+
+    `KB`, `MB` and `GB` are powers of 1000 (SI), `KiB` and plain `K` of 1024 (IEC 80000-13).
+    """
     found = _SIZE.fullmatch(str(text).strip())
     if found is None or isinstance(text, bool):
         raise ValueError(f"`{text}` is no size; write for example `512MiB` or `4GiB`")
-    unit = (found[2] or "").lower().rstrip("b").rstrip("i")
-    return int(float(found[1]) * _FACTORS[unit])
+    unit = found[2].lower()
+    base = 1000 if len(unit) == 2 else 1024
+    return int(float(found[1]) * base ** _POWERS.get(unit[:1], 0))
 
 
 def span(text: object) -> float:
-    """Seconds: `90`, `30m`, `1.5h`. Raises `ValueError`."""
+    """Seconds above zero: `90`, `30m`, `1.5h`. Raises `ValueError`."""
     found = _SPAN.fullmatch(str(text).strip())
     if found is None or isinstance(text, bool):
         raise ValueError(f"`{text}` is no duration; write for example `90s`, `30m` or `2h`")
-    return float(found[1]) * _SECONDS[found[2] or ""]
+    seconds = float(found[1]) * _SECONDS[found[2] or ""]
+    if not seconds:
+        raise ValueError(f"`{text}` is no duration above zero")
+    return seconds
 
 
 def count(text: object) -> int:
