@@ -24,5 +24,6 @@ async def run_one(call: Call, task: str, parts: Parts) -> tuple[Outcome, Refused
         resolved = await resolve(call, parts)
         await append(await execute([resolved], parts), parts)
         await checkpoint(parts)
-        ending.stop = LoopStop.COMPLETED
-    return ending.outcome(), resolved if isinstance(resolved, Refused) else None
+        refused = resolved if isinstance(resolved, Refused) else None
+        ending.stop = LoopStop.REFUSED if refused else LoopStop.COMPLETED
+    return ending.outcome(), refused

@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -50,11 +50,19 @@ class FileLog:
             raise SessionLocked(
                 f"session `{folder.name}` is in use by another process; wait for it or end it"
             ) from None
-        with _storage(folder):
-            path = folder / "events.jsonl"
+        self._file = -1
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self._open(folder / "events.jsonl")
+            undo.pop_all()
+
+    def _open(self, path: Path) -> None:
+        with _storage(self._folder):
             self._repair(path)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
+            _sync_folder(self._folder)
+            _sync_folder(self._folder.parent)
         self._records, self._prev = _read(path)
         self._size = os.fstat(self._file).st_size
 
@@ -96,13 +104,12 @@ class FileLog:
         with _storage(self._folder):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary = path.with_name(f"{name}.{secrets.token_hex(4)}")
-            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                _write_all(file, data)
-                os.fdatasync(file)
+                _write_durably(temporary, data)
+                temporary.rename(path)
             finally:
-                os.close(file)
-            temporary.rename(path)
+                temporary.unlink(missing_ok=True)
+            _sync_folder(path.parent)
         return name
 
     async def get_blob(self, digest: str) -> bytes:
@@ -110,12 +117,12 @@ class FileLog:
 
     def close(self) -> None:
         """Flush and give up the lock. May be called twice."""
-        if self._file < 0:
-            return
-        with suppress(OSError):
-            os.fsync(self._file)
-        os.close(self._file)
-        os.close(self._lock)
+        if self._file >= 0:
+            with suppress(OSError):
+                os.fsync(self._file)
+            os.close(self._file)
+        if self._lock >= 0:
+            os.close(self._lock)
         self._file = self._lock = -1
 
     def _repair(self, path: Path) -> None:
@@ -226,6 +233,24 @@ def _walk(path: Path) -> Iterator[tuple[bytes, Record | str]]:
         prev = digest(line)
     if lines[-1]:
         yield b"", f"line {len(lines)}: cut off before its end"
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(file, data)
+        os.fdatasync(file)
+    finally:
+        os.close(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new name is on disk once its folder is."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -113,6 +113,18 @@ def test_a_changed_log_is_found_and_never_read_as_true(tmp_path: Path, change) -
         store.read(name)
 
 
+def test_a_log_that_cannot_be_read_keeps_no_lock(tmp_path: Path) -> None:
+    store, name = session(tmp_path, "a", "b")
+    path = tmp_path / "sessions" / name / "events.jsonl"
+    path.write_bytes(b"not json\n")
+    files = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(SessionCorrupt):
+            FileLog(path.parent, FixedClock())
+    assert len(os.listdir("/proc/self/fd")) == files
+    assert store.verify(name) != ()
+
+
 def test_a_kind_of_a_later_version_is_kept_and_passed_over(tmp_path: Path) -> None:
     store, name = session(tmp_path)
     path = tmp_path / "sessions" / name / "events.jsonl"
@@ -151,6 +163,7 @@ def test_a_full_disk_leaves_whole_records_and_a_typed_error(tmp_path: Path) -> N
             asyncio.run(log.append(UserMessage("b" * 1000), turn=0))
         with pytest.raises(SessionStorage):
             asyncio.run(log.put_blob(b"x" * (size + 1000)))
+        assert list((tmp_path / "s" / "blobs" / "sha256").iterdir()) == []
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
