@@ -117,11 +117,11 @@ def test_a_log_that_cannot_be_read_keeps_no_lock(tmp_path: Path) -> None:
     store, name = session(tmp_path, "a", "b")
     path = tmp_path / "sessions" / name / "events.jsonl"
     path.write_bytes(b"not json\n")
-    files = len(os.listdir("/proc/self/fd"))
+    files = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         with pytest.raises(SessionCorrupt):
             FileLog(path.parent, FixedClock())
-    assert len(os.listdir("/proc/self/fd")) == files
+    assert len(list(Path("/proc/self/fd").iterdir())) == files
     assert store.verify(name) != ()
 
 
