@@ -10,7 +10,6 @@ import typer
 
 from harness.cli import options
 from harness.cli.diff import Session
-from harness.errors import UserError
 
 
 def apply(
@@ -22,7 +21,7 @@ def apply(
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATH", help="A held-back path to apply all the same."),
+        typer.Option(metavar="PATH", help="A held-back file, or all below a folder, all the same."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check that it fits; change nothing.")
@@ -30,8 +29,9 @@ def apply(
 ) -> None:
     """Apply a session's patch, all of it or nothing; a trial comes first in any case.
 
-    Hooks, CI files and their like are held back unless each is named with --include. A target
-    that has moved on since the session is refused.
+    Hooks, CI files, compiled code, links that lead out and their like are held back unless they
+    are named with --include, now or in a second `harness apply`: what is there already is left
+    as it is. A target that has moved on since the session is refused.
     """
     from harness.approvers.escape import visible
     from harness.cli.words import many
@@ -42,8 +42,6 @@ def apply(
     target = repo or history.repo(name)
     wanted = frozenset(include or [])
     report = history.apply(name, target, include=wanted, dry_run=True)
-    if unknown := sorted(wanted - frozenset(report.applied)):
-        raise UserError(f"`--include {unknown[0]}`: the patch holds no such path")
     if report.applied and not dry_run:
         report = history.apply(name, target, include=wanted, dry_run=False)
     if report.refused:
@@ -53,6 +51,8 @@ def apply(
     print(f"{done} {many(len(report.applied), 'file')} in {visible(str(target))}")
     for path in report.applied:
         print(f"  {visible(path)}")
+    if report.already:
+        print(f"already as the patch leaves them: {many(len(report.already), 'file')}")
     if report.held:
         _listed("held back (`--include PATH` applies one all the same):", report.held)
 

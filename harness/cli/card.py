@@ -17,10 +17,10 @@ _FILES = 30
 _NOTES = 10
 _MARKS = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
 _FLAGS = {
-    "control": "held back: it runs outside any judgement",
+    "control": "held back: it runs outside any judgement, or cannot be read here",
     "runs_here": "runs on your machine in the ordinary course",
     "hidden_text": "holds invisible or direction-changing characters",
-    "link_out": "a link out of the repository",
+    "link_out": "held back: a link out of the repository",
     "left_out": "not in the patch",
 }
 
@@ -100,7 +100,8 @@ def changed_files(files: Sequence[ChangedFile]) -> Iterable[Text]:
         yield line
         for flag in file.flags:
             words = _FLAGS.get(flag, flag)
-            yield Text(f"      ! {visible(words)}", "bold red" if flag == "control" else "yellow")
+            style = "bold red" if words.startswith("held back") else "yellow"
+            yield Text(f"      ! {visible(words)}", style)
     if len(files) > _FILES:
         yield Text(f"    … and {len(files) - _FILES:,} more")
 
@@ -109,7 +110,8 @@ def left_out(changed: WorkspaceChanged, width: int) -> Iterable[Text]:
     """What the box holds and the patch does not."""
     if changed.ignored:
         count = many(changed.ignored, "new file")
-        yield paragraph(f"{count} left out, by the repository's .gitignore", 4, width, "dim")
+        reason = "by the repository's .gitignore, or as what builds leave behind"
+        yield paragraph(f"{count} left out, {reason}", 4, width, "dim")
     for note in changed.notes[:_NOTES]:
         yield paragraph(f"! {note[:1000]}", 4, width, "yellow")
     if len(changed.notes) > _NOTES:

@@ -65,12 +65,21 @@ _RUN_NAMES = frozenset(
         "hatch_build.py", "pytest.ini", "manage.py", "binding.gyp", "dodo.py", "wscript",
         "sconstruct", "pnpm-lock.yaml", "webpack.config.js", "vite.config.js", "vite.config.ts",
         "jest.config.js", "babel.config.js", "eslint.config.js", ".eslintrc.js", "gulpfile.js",
-        "gruntfile.js",
+        "gruntfile.js", "entry_points.txt", "claude.md", "claude.local.md", "agents.md",
+        "agent.md", "gemini.md", "qwen.md", "skill.md", "copilot-instructions.md",
+        ".windsurfrules", ".clinerules", ".goosehints", ".roorules", "llms.txt",
     }
 )  # fmt: skip
 _RUN_SUFFIXES = (
     ".sh", ".bash", ".zsh", ".fish", ".bat", ".cmd", ".ps1", ".mk", ".gemspec", ".cmake",
-    ".desktop", ".service", ".timer",
+    ".desktop", ".service", ".timer", ".instructions.md", ".prompt.md", ".mdc",
+)  # fmt: skip
+_RUN_SEQUENCES = tuple(
+    tuple(text.split("/"))
+    for text in (
+        ".github/instructions", ".github/prompts", ".github/skills", ".github/agents",
+        ".github/chatmodes", ".agents", ".clinerules", ".roo",
+    )
 )  # fmt: skip
 _DOTENV = re.compile(r"\.env(\..*)?")
 
@@ -117,6 +126,10 @@ def is_policy_path(path: str) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def is_run_here(path: str) -> bool:
-    """Whether a developer's ordinary tools run this file: builds, tests, package scripts."""
-    name = fold_path(path).rsplit("/", 1)[-1]
-    return name in _RUN_NAMES or name.endswith(_RUN_SUFFIXES) or bool(_DOTENV.fullmatch(name))
+    """Whether a developer's ordinary tools run this file: builds, tests, package scripts, and
+    what agents take for their instructions."""
+    parts = fold_path(path).split("/")
+    name = parts[-1]
+    if name in _RUN_NAMES or name.endswith(_RUN_SUFFIXES) or _DOTENV.fullmatch(name):
+        return True
+    return any(_holds(parts, sequence) for sequence in _RUN_SEQUENCES)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.workspace.flags import is_control
+from harness.workspace.flags import held_back
 from harness.workspace.hidden import visible_name
 from harness.workspace.names import (
     LONGEST_PATH,
@@ -30,10 +31,12 @@ _NONE: frozenset[str] = frozenset()
 class Report:
     """What an application did. Paths as in `Change.path`; a reason goes with the last two.
 
-    If anything is refused, nothing is applied. `held` are control files that were not named.
+    `already` are paths that were as the patch leaves them. If anything is refused, nothing is
+    applied. `held` are paths that must be named and were not.
     """
 
     applied: tuple[str, ...] = ()
+    already: tuple[str, ...] = ()
     held: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -44,21 +47,17 @@ def apply(
     """Apply a patch that `harness` wrote to the repository it came from.
 
     Every file must still be the one the run started from. Everything is checked first, then
-    written; a failure puts everything back. Control files (`write.control`) are held back unless
-    their paths are in `include_control`. With `dry_run` nothing is written, and `applied` is
-    what would be.
+    written; a failure puts everything back. What runs outside the box later, compiled code and
+    links that lead out are held back unless their paths, or a folder above them, are in
+    `include_control`. With `dry_run` nothing is written, and `applied` is what would be.
 
-    Raises `UserError` for a patch that cannot be read, a control file that is not in it, or a
-    repository that cannot be written.
+    Raises `UserError` for a patch that cannot be read, a name to include that is not in it, or
+    a repository that cannot be written.
     """
     files = parse(patch)
-    unknown = include_control - {shown_path(steps[0].path) for steps in files}
-    if unknown:
-        name = visible_name(raw_path(min(unknown)))
-        raise UserError(f"`{name}` is not in the patch, so it cannot be included")
-    held = [steps[0].path for steps in files if _is_control(steps)]
-    held = [path for path in held if shown_path(path) not in include_control]
-    chosen = [steps for steps in files if steps[0].path not in set(held)]
+    included = _included(files, include_control)
+    held = {s[0].path: why for s in files if (why := _held(s)) and s[0].path not in included}
+    chosen = [steps for steps in files if steps[0].path not in held]
     tree = Tree(repo)
     try:
         plan = _Plan(tree, chosen)
@@ -67,22 +66,37 @@ def apply(
             Writing(tree).run(writes)
     finally:
         tree.close()
-    applied = () if plan.refused else tuple(shown_path(steps[0].path) for steps in chosen)
-    reason = "it runs outside the box later; name it to apply it"
+    paths = [steps[0].path for steps in chosen if steps[0].path not in plan.already]
     return Report(
-        applied,
-        tuple((shown_path(path), reason) for path in held),
+        () if plan.refused else tuple(map(shown_path, paths)),
+        tuple(map(shown_path, plan.already)),
+        tuple((shown_path(path), f"{why}; name it to apply it") for path, why in held.items()),
         tuple((shown_path(path), why) for path, why in plan.refused.items()),
     )
 
 
-def _is_control(steps: tuple[Step, ...]) -> bool:
-    """Whether a path is a control file, or a link to one."""
+def _included(files: Sequence[tuple[Step, ...]], names: frozenset[str]) -> set[bytes]:
+    """The paths of a patch that are named, or lie in a folder that is."""
+    found: set[bytes] = set()
+    for name in sorted(names):
+        wanted = b"/".join(part for part in raw_path(name).split(b"/") if part not in {b"", b"."})
+        paths = (steps[0].path for steps in files)
+        exact = raw_path(name)
+        below = {path for path in paths if path == exact or wanted in {path, *parents(path)}}
+        if not below:
+            shown = visible_name(raw_path(name))
+            raise UserError(f"`{shown}` is not in the patch, so it cannot be included")
+        found |= below
+    return found
+
+
+def _held(steps: tuple[Step, ...]) -> str | None:
+    """Why a path is not applied unless it is named."""
     path, last = steps[0].path, steps[-1]
     if last.new_mode != LINK:
-        return is_control(path)
+        return held_back(path)
     target = last.literal or b"".join(line for hunk in last.hunks for line in hunk.new)
-    return is_control(path, target)
+    return held_back(path, target)
 
 
 def _same_kind(mode: int, step: Step) -> bool:
@@ -93,6 +107,13 @@ def _same_kind(mode: int, step: Step) -> bool:
     return mode == step.old_mode
 
 
+def _is_done(state: Side | None, last: Step) -> bool:
+    """Whether a path is as the patch leaves it."""
+    if state is None:
+        return last.new_mode is None
+    return (state.mode, state.blob) == (last.new_mode, last.new_blob)
+
+
 class _Plan:
     """The writes of a patch, and what is wrong with it; looks at the disk and changes nothing."""
 
@@ -100,6 +121,7 @@ class _Plan:
         self._tree = tree
         self._files = files
         self.refused: dict[bytes, str] = {}
+        self.already: list[bytes] = []
         self._gone = {s[0].path for s in files if s[0].old_mode and s[-1].new_mode is None}
         self._made = {s[0].path for s in files if s[-1].new_mode is not None}
         self._names: dict[bytes, list[tuple[bytes, bool]]] = {}
@@ -113,16 +135,22 @@ class _Plan:
                 reason = fault(path)
                 if reason is not None:
                     raise Refused(reason)
-                writes.append(self._write(path, steps))
+                write = self._write(path, steps)
+                if write is None:
+                    self.already.append(path)
+                else:
+                    writes.append(write)
             except (Refused, Mismatch) as refusal:
                 self.refused[path] = str(refusal)
             except OSError as error:
                 self.refused[path] = f"it cannot be read: {error.strerror}"
         return writes
 
-    def _write(self, path: bytes, steps: tuple[Step, ...]) -> Write:
+    def _write(self, path: bytes, steps: tuple[Step, ...]) -> Write | None:
         old = self._present(path, steps)
         state = old.side if old is not None else None
+        if _is_done(state, steps[-1]):
+            return None
         self._matches(state, steps)
         for step in steps:
             state = step.applied(state)
@@ -160,12 +188,10 @@ class _Plan:
         return True
 
     def _matches(self, state: Side | None, steps: tuple[Step, ...]) -> None:
-        first, last = steps[0], steps[-1]
+        first = steps[0]
         here = state.blob if state is not None else NO_BLOB
         if here == first.old_blob and (state is None or _same_kind(state.mode, first)):
             return
-        if here == last.new_blob and (state.mode if state else None) == last.new_mode:
-            raise Refused("it is already as the patch leaves it")
         if first.old_mode is None:
             raise Refused("there is a file already; move it away, or apply this part by hand")
         if state is None:

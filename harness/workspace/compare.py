@@ -16,6 +16,7 @@ from harness.values.limits import MIB
 from harness.workspace.flags import flags, name_flags
 from harness.workspace.ignore import IgnoreRules
 from harness.workspace.lines import Effort
+from harness.workspace.litter import is_litter
 from harness.workspace.names import (
     has_git_part,
     is_git_name,
@@ -165,13 +166,14 @@ class Comparison:
         return change
 
     def _is_left(self, path: bytes) -> bool:
-        """Whether a new path is no part of a patch: ignored, or there before we loaded."""
+        """Whether a new path is no part of a patch: ignored, litter, or there before we loaded."""
         if path in self._loaded.there and path not in self._loaded.ours:
             return True
-        if self._loaded.kept.get(path) is None and self._loaded.rules.ignored(path):
-            self._ignored += 1
-            return True
-        return False
+        if self._loaded.kept.get(path) is not None:
+            return False
+        left = is_litter(path) or self._loaded.rules.ignored(path)
+        self._ignored += left
+        return left
 
     async def _read(self, path: bytes, entry: Stat) -> Side | str:
         """A file as it is in the box, or the reason why it cannot be had."""

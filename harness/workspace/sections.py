@@ -71,7 +71,7 @@ def section(path: bytes, old: Side | None, new: Side | None, effort: Effort) -> 
     before, after = old.data if old else b"", new.data if new else b""
     if before == after:
         return Section(head, 0, 0)
-    if _binary(before) or _binary(after):
+    if is_binary(before) or is_binary(after):
         return Section(head + _literals(before, after), None, None)
     was, now = _lines(before), _lines(after)
     changed = differences(was, now, effort)
@@ -114,7 +114,8 @@ def label(prefix: bytes, path: bytes, *, there: bool) -> bytes:
     return name + b"\t" if b" " in name and not name.startswith(b'"') else name
 
 
-def _binary(data: bytes) -> bool:
+def is_binary(data: bytes) -> bool:
+    """Whether content is no text to git: a NUL byte near its start."""
     return b"\0" in data[:8000]
 
 

@@ -194,12 +194,29 @@ def test_a_run_is_reviewed_and_applied(harness, script, repo):
     assert (repo / "new.txt").read_text() == "x\n"
     assert "held back" in applied.out
     assert not (repo / ".github").exists()
-    assert harness("apply", session).code == 1
+    again = harness("apply", session)
+    assert (again.code, (repo / ".github").exists()) == (0, False)
+    assert "changed 0 files" in again.out
+    assert "already as the patch leaves them: 1 file" in again.out
+    rest = harness("apply", session, "--include", "./.github/")
+    assert rest.code == 0, rest.err
+    assert (repo / ".github/workflows/ci.yml").read_text() == "y\n"
 
     listed = json.loads(harness("sessions", "list", "--json").out)
     assert [(s["end"], s["changed"]) for s in listed] == [("completed", 2)]
     assert "completed  after 4 turns" in harness("sessions", "show", session).out
     assert harness("sessions", "show", "--json", session).out == done.out
+
+
+def test_a_path_that_is_refused_is_not_said_to_be_absent(harness, script, repo):
+    calls = [("shell", {"command": "x=hub/workflows; mkdir -p .git$x; echo y > .git$x/ci.yml"})]
+    session = harness("run", "x", "--json", "--model", script(*calls)).session
+    (repo / ".github/workflows").mkdir(parents=True)
+    (repo / ".github/workflows/ci.yml").write_text("mine\n")
+    done = harness("apply", session, "--include", ".github/workflows/ci.yml")
+    assert done.code == 1
+    assert "there is a file already" in done.out
+    assert "not in the patch" not in done.out + done.err
 
 
 def test_a_session_that_was_tampered_with_fails_verification(harness, script, tmp_path):

@@ -131,7 +131,7 @@ def test_the_card_lists_changes_with_their_flags_and_the_next_commands():
 
 def test_what_the_patch_does_not_hold_is_said():
     shown = show(WorkspaceChanged("d", (), 2, ("`x` is too large",)), finished())
-    assert "    2 new files left out, by the repository's .gitignore\n" in shown
+    assert "    2 new files left out, by the repository's .gitignore, or as what builds" in shown
     assert "    ! `x` is too large\n" in shown
 
 

@@ -53,15 +53,43 @@ def test_a_dry_run_changes_nothing(bench: Bench) -> None:
     assert read(bench.repo) == before
 
 
-def test_a_patch_applied_twice_says_so(bench: Bench) -> None:
+def test_a_patch_applied_twice_is_there_already(bench: Bench) -> None:
     patch = patch_of(bench)
     apply(patch, bench.repo)
     before = read(bench.repo)
     report = apply(patch, bench.repo)
-    assert report.applied == ()
-    assert set(reasons(report).values()) == {"it is already as the patch leaves it"}
-    assert len(report.refused) == 4
+    assert report == Report(already=("a", "d/b", "gone", "new/er/c"))
     assert read(bench.repo) == before
+
+
+def test_the_rest_of_a_patch_goes_on_after_a_part_of_it(bench: Bench) -> None:
+    def work(inside: Path) -> None:
+        ordinary(inside)
+        write({b".husky/pre-commit": ("file", b"x\n"), b".husky/d/x": ("file", b"x\n")}, inside)
+
+    patch = patch_of(bench, work)
+    first = apply(patch, bench.repo)
+    assert [path for path, _ in first.held] == [".husky/d/x", ".husky/pre-commit"]
+    second = apply(patch, bench.repo, include_control=frozenset({"./.husky/d/"}))
+    assert (second.applied, second.already) == ((".husky/d/x",), first.applied)
+    third = apply(patch, bench.repo, include_control=frozenset({".husky"}))
+    assert (third.applied, third.held, third.refused) == ((".husky/pre-commit",), (), ())
+    assert read(bench.repo) == read(bench.inside)
+
+
+@pytest.mark.parametrize("name", ["nope", ".", "", "../a", "/", "./"])
+def test_a_name_to_include_that_the_patch_does_not_hold(bench: Bench, name: str) -> None:
+    with pytest.raises(UserError, match="is not in the patch"):
+        apply(patch_of(bench), bench.repo, include_control=frozenset({name}))
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/tmp/x", "../x", "d/../../x"])
+def test_a_link_that_leads_out_is_held_back_as_what_it_is(bench: Bench, target: str) -> None:
+    patch = patch_of(bench, lambda inside: (inside / "l").symlink_to(target))
+    report = apply(patch, bench.repo)
+    reason = "it is a link that leads out of the repository; name it to apply it"
+    assert (report.applied, report.held) == ((), (("l", reason),))
+    assert apply(patch, bench.repo, include_control=frozenset({"l"})).applied == ("l",)
 
 
 @pytest.mark.parametrize(

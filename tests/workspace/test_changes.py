@@ -219,13 +219,82 @@ def test_hidden_characters_in_added_lines_are_flagged(
         ("a", set()),
         (".git/hooks/pre-commit", {Flag.CONTROL}),
         (".github/workflows", {Flag.CONTROL}),
-        ("../../.ssh/authorized_keys", {Flag.CONTROL, Flag.LINK_OUT}),
-        ("/home/u/.bashrc", {Flag.CONTROL, Flag.LINK_OUT}),
+        ("../../.ssh/authorized_keys", {Flag.LINK_OUT}),
+        ("/home/u/.bashrc", {Flag.LINK_OUT}),
     ],
 )
 def test_links_are_flagged_by_where_they_lead(bench: Bench, target: str, flags: set[Flag]) -> None:
     changes = bench.changed(lambda inside: (inside / "l").symlink_to(target))
     assert changes["l"].flags == flags
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "__pycache__/a.cpython-311.pyc",
+        "pkg/__pycache__/x.py",
+        "a.pyc",
+        "A.PYC",
+        "node_modules/x/index.js",
+        ".venv/bin/activate",
+        "x.egg-info/entry_points.txt",
+        "x-1.dist-info/entry_points.txt",
+        ".DS_Store",
+    ],
+)
+def test_litter_that_nobody_reviews_is_counted_and_no_part_of_the_patch(
+    bench: Bench, path: str
+) -> None:
+    write({b"a.py": ("file", b"one\n")}, bench.repo)
+    bench.load()
+    write({path.encode(): ("file", b"\0code")}, bench.inside)
+    changes = bench.changes()
+    assert (changes.files, changes.ignored, changes.patch) == ((), 1, b"")
+
+
+def test_litter_that_was_loaded_stays_part_of_the_patch_and_is_held_back(bench: Bench) -> None:
+    cached = b"__pycache__/a.cpython-311.pyc"
+    write({cached: ("file", b"\0one"), b"node_modules/x.js": ("file", b"1\n")}, bench.repo)
+
+    def work(inside: Path) -> None:
+        (inside / cached.decode()).write_bytes(b"\0two")
+        (inside / "node_modules" / "x.js").write_bytes(b"2\n")
+
+    changes = bench.changed(work)
+    assert changes[cached.decode()].flags == {Flag.CONTROL}
+    report = apply(b"".join(c.patch for c in changes.values()), bench.repo)
+    assert report.applied == ("node_modules/x.js",)
+    assert [path for path, _ in report.held] == [cached.decode()]
+    assert "nobody can read" in report.held[0][1]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "flag"),
+    [
+        ("json.cpython-311-x86_64-linux-gnu.so", "file", Flag.CONTROL),
+        ("lib/libx.so.1", "file", Flag.CONTROL),
+        ("x.pyd", "file", Flag.CONTROL),
+        ("gradle/wrapper/gradle-wrapper.jar", "file", Flag.CONTROL),
+        ("vendor/x.whl", "file", Flag.CONTROL),
+        ("bin/tool", "program", Flag.RUNS_HERE),
+        ("CLAUDE.md", "file", Flag.RUNS_HERE),
+        ("docs/AGENTS.md", "file", Flag.RUNS_HERE),
+        (".github/copilot-instructions.md", "file", Flag.RUNS_HERE),
+        ("skills/x/SKILL.md", "file", Flag.RUNS_HERE),
+    ],
+)
+def test_what_runs_or_steers_on_the_host_unread_is_flagged(
+    bench: Bench, path: str, kind: str, flag: Flag
+) -> None:
+    write({b"a": ("file", b"x")}, bench.repo)
+    changes = bench.changed(lambda box: write({path.encode(): (kind, b"\0\1")}, box))
+    assert flag in changes[path].flags
+
+
+def test_a_program_that_can_be_read_is_not_taken_for_a_binary(bench: Bench) -> None:
+    write({b"a": ("file", b"x")}, bench.repo)
+    changes = bench.changed(lambda box: write({b"tool": ("program", b"#!/bin/sh\n")}, box))
+    assert changes["tool"].flags == frozenset()
 
 
 def test_special_files_are_named_and_no_part_of_the_patch(bench: Bench) -> None:
