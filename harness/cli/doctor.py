@@ -79,7 +79,7 @@ def _config(config: Config, *, as_json: bool) -> None:
 
 def settings(config: Config) -> Mapping[str, tuple[str, str]]:
     """Every setting by its dotted name: its value as text, and where it was written."""
-    from harness.wiring.config import SETTINGS
+    from harness.library import SETTINGS
 
     found: dict[str, tuple[str, str]] = {}
     for name in SETTINGS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +15,11 @@ from harness.errors import HarnessError, UserError
 
 if TYPE_CHECKING:
     from harness.cli.outlet import Outlet
-    from harness.library import ExecReport, Harness, Observer
+    from harness.library import Harness, Observer
     from harness.values.commands import ExecResult, Input
-    from harness.values.events import Record, ToolResolved
+    from harness.values.events import Record, ToolResolved, WorkspaceChanged
 
-TIMED_OUT, FAILED, REFUSED = 124, 125, 126
+TIMED_OUT, REFUSED = 124, 126
 
 
 def exec_(
@@ -57,25 +57,37 @@ def exec_(
     config = options.configured(context)
     stdin = standard_input()
     with outlet(raw=raw) as out:
-        judged = _Judged(json_lines(out) if as_json else _notes(out))
+        seen = _Seen(json_lines(out) if as_json else _notes(out))
         sink = None if as_json else out.sink
-        harness = Harness(config, observer=judged.observe, sink=sink, progress=out.note)
-        code = _until_stopped(harness, tuple(command), stdin, out)
-        if code == REFUSED and judged.resolved is not None:
-            _refused(judged.resolved)
+        harness = Harness(config, observer=seen.observe, sink=sink, progress=out.note)
+        code = _until_stopped(harness, tuple(command), stdin, seen, out)
     raise typer.Exit(code)
 
 
-class _Judged:
-    """An observer that remembers how the command was judged, and passes everything on."""
+class _Seen:
+    """An observer that remembers what a person is told at the end, and passes everything on."""
 
     def __init__(self, further: Observer | None) -> None:
         self._further = further
         self.resolved: ToolResolved | None = None
+        self.changed: WorkspaceChanged | None = None
+        self.session = ""
+        self.limit = 0
 
     def observe(self, record: Record) -> None:
-        if record.event.kind == "tool.resolved":
-            self.resolved = cast("ToolResolved", record.event)
+        from harness.values.events import RunStarted, ToolResolved, WorkspaceChanged
+
+        self.session = record.session
+        match record.event:
+            case RunStarted(limits=limits):
+                output = limits.get("output")
+                self.limit = output if isinstance(output, int) else 0
+            case ToolResolved() as resolved:
+                self.resolved = resolved
+            case WorkspaceChanged() as changed:
+                self.changed = changed
+            case _:
+                pass
         if self._further is not None:
             self._further(record)
 
@@ -99,54 +111,62 @@ def _notes(out: Outlet) -> Observer:
     return observe
 
 
-def _refused(event: ToolResolved) -> None:
+def _refused(event: ToolResolved | None) -> None:
     from harness.cli.refusal import refusal
     from harness.cli.screen import make_console
 
     console = make_console(stderr=True)
     console.print("harness: refused by policy; nothing ran", style="bold red")
-    for line in refusal(event, 2, max(console.width, 40)):
+    for line in refusal(event, 2, max(console.width, 40)) if event else ():
         console.print(line)
 
 
 def _until_stopped(
-    harness: Harness, argv: tuple[str, ...], stdin: Input | None, out: Outlet
+    harness: Harness, argv: tuple[str, ...], stdin: Input | None, seen: _Seen, out: Outlet
 ) -> int:
-    from harness.cli.main import tell
+    from harness.cli.faults import EXEC_FAILED, tell
     from harness.cli.signals import Stopped, run_until_stopped
 
     try:
         report = run_until_stopped(lambda: harness.exec(argv, stdin))
     except Stopped as stopped:
+        out.drain()
+        _next(seen)
         return stopped.code
     except UserError:
         raise
     except HarnessError as fault:
         out.drain()
         tell(fault)
-        return FAILED
+        return EXEC_FAILED
     out.drain()
-    return told(report)
-
-
-def told(report: ExecReport) -> int:
-    """Say on stderr what the exit code alone cannot; the exit code."""
-    if report.result is None:
+    if report.refused is not None or report.result is None:
+        _refused(seen.resolved)
         return REFUSED
-    code, words = ending(report.result)
+    code, words = ending(report.result, seen.limit)
     if words:
         print(f"harness: {words}", file=sys.stderr)
-    if report.changes and report.changes.files and sys.stderr.isatty():
-        from harness.cli.words import many
-
-        count = many(len(report.changes.files), "file")
-        print(f"harness: {count} changed: harness diff {report.session}", file=sys.stderr)
+    if sys.stderr.isatty():
+        _next(seen)
     return code
 
 
-def ending(result: ExecResult) -> tuple[int, str]:
-    """The exit code of a command that ran, and words where the code alone would mislead."""
-    from harness.cli.words import duration, many
+def _next(seen: _Seen) -> None:
+    """Which command shows what was changed."""
+    from harness.cli.words import many
+
+    if seen.changed and seen.changed.files:
+        count = many(len(seen.changed.files), "file")
+        print(f"harness: {count} changed: harness diff {seen.session}", file=sys.stderr)
+
+
+def ending(result: ExecResult, limit: int) -> tuple[int, str]:
+    """The exit code of a command that ran, and words where the code alone would mislead.
+
+    `limit` is how much it was allowed to print, in bytes.
+    """
+    from harness.cli.faults import EXEC_FAILED
+    from harness.cli.words import duration, many, size
     from harness.values.commands import ExitReason
 
     code = 128 + result.signal if result.signal is not None else (result.code or 0)
@@ -154,11 +174,13 @@ def ending(result: ExecResult) -> tuple[int, str]:
         case ExitReason.TIMEOUT:
             return TIMED_OUT, f"killed at the time limit, after {duration(result.usage.wall)}"
         case ExitReason.KEEPER_LOST:
-            return FAILED, "the command was killed with its supervisor; its code is not known"
+            return EXEC_FAILED, "the command was killed with its supervisor; its code is not known"
         case ExitReason.OOM:
             return code or 128 + signal.SIGKILL, "killed: out of memory (see `--memory`)"
         case ExitReason.OUTPUT_LIMIT:
-            return code or 128 + signal.SIGKILL, "killed: it printed more than its limit"
+            return code or 128 + signal.SIGKILL, (
+                f"killed: it printed more than {size(limit)} (the setting `limits.output`)"
+            )
         case ExitReason.CANCELLED:
             return code or 128 + signal.SIGINT, "cancelled"
         case ExitReason.EXITED:

@@ -6,18 +6,17 @@ import os
 import sys
 
 from harness import __version__
-from harness.errors import HarnessError, SandboxLost
+from harness.cli.faults import failure, own_failure, tell
+from harness.errors import HarnessError
 
 _SIGPIPE = 141
 _INTERRUPTED = 130
-_EXEC_FAILED = 125
 
 
 def main() -> int:
     """Run the command line; the exit code.
 
-    2 is a fault in what the user gave; `harness exec` keeps 125 for our own failures, so that
-    they cannot be taken for the command's.
+    2 is a fault in what the user gave; see `harness.cli.faults` for the others.
     """
     if sys.argv[1:] == ["--version"]:
         print(f"harness {__version__}")
@@ -51,24 +50,6 @@ def _complete_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115 - as long as the process
 
 
-def tell(fault: HarnessError) -> None:
-    """A fault on stderr, with its evidence; nothing in it can steer the terminal."""
-    from harness.approvers.escape import visible
-
-    first, *rest = (str(fault) or type(fault).__name__).split("\n")
-    print(f"harness: {visible(first)}", file=sys.stderr)
-    evidence = fault.evidence if isinstance(fault, SandboxLost) else ()
-    for line in (*rest, *evidence):
-        print(f"  {visible(line)}", file=sys.stderr)
-
-
-def failure(fault: HarnessError) -> int:
-    """The exit code of a fault under the command that was typed."""
-    if fault.exit_code == 1 and sys.argv[1:2] == ["exec"]:
-        return _EXEC_FAILED
-    return fault.exit_code
-
-
 def _system(fault: OSError) -> int:
     """The machine said no to something of our own: a full disk behind stdout, no more files."""
     from harness.approvers.escape import visible
@@ -76,7 +57,7 @@ def _system(fault: OSError) -> int:
     if os.environ.get("HARNESS_DEBUG") == "1":
         raise fault
     print(f"harness: {visible(str(fault))}", file=sys.stderr)
-    return _EXEC_FAILED if sys.argv[1:2] == ["exec"] else 1
+    return own_failure()
 
 
 def _unforeseen(fault: Exception) -> int:
@@ -92,7 +73,7 @@ def _unforeseen(fault: Exception) -> int:
         "  please report it with the command, `harness doctor` and what HARNESS_DEBUG=1 shows",
         file=sys.stderr,
     )
-    return _EXEC_FAILED if sys.argv[1:2] == ["exec"] else 1
+    return own_failure()
 
 
 if __name__ == "__main__":

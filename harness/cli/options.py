@@ -93,13 +93,13 @@ def configured(context: typer.Context, *, attended: bool = False) -> Config:
 
 
 def _checked(name: str, setting: str, value: object) -> object:
-    from harness.wiring.config import SETTINGS
+    from harness.library import SETTINGS
 
+    option = "--" + _SPELLED.get(name, name).replace("_", "-")
     try:
         SETTINGS[setting](value)
     except ValueError as fault:
-        option = _SPELLED.get(name, name).replace("_", "-")
-        raise ConfigError(f"`--{option}`: {fault}") from None
+        raise ConfigError(f"`{option}`: {fault}") from None
     return value
 
 

@@ -47,7 +47,7 @@ def watched(out: Outlet, *, as_json: bool) -> Generator[Watch]:
 
 def json_lines(out: Outlet) -> Callable[[Record], None]:
     """The event stream, one record a line, as the session's log has it."""
-    from harness.sessions.codec import encode
+    from harness.library import encode
 
     def observe(record: Record) -> None:
         out.write("stdout", encode(record).rstrip(b"\n") + b"\n")

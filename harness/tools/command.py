@@ -6,8 +6,9 @@ import shlex
 
 from harness.ports import ToolContext
 from harness.tools.facts import exec_facts
+from harness.tools.text import ends
 from harness.values.calls import Args, Status, ToolOutput
-from harness.values.commands import ExecRequest, ExecResult, Input
+from harness.values.commands import Captured, ExecRequest, ExecResult, Input
 from harness.values.items import ToolSpec
 
 
@@ -44,4 +45,18 @@ class TypedCommand:
         )
         result = await context.box.exec(request, context.sink)
         self.result = result
-        return ToolOutput(Status.OK, "", exec_facts(result))
+        return ToolOutput(Status.OK, _text(result), exec_facts(result))
+
+
+def _text(result: ExecResult) -> str:
+    """The bounded ends of both streams, for the record; what went to stderr stands last."""
+    out, err = _stream(result.stdout), _stream(result.stderr)
+    return "\n".join([out] * bool(out) + ["[stderr]", err] * bool(err))
+
+
+def _stream(output: Captured) -> str:
+    cut = ends(output)
+    if cut.whole:
+        return cut.head.rstrip("\n")
+    gap = f"[… the middle is left out: {output.total:,} bytes were printed …]"
+    return "\n".join(part.rstrip("\n") for part in (cut.head, gap, cut.tail) if part)

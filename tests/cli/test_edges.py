@@ -25,6 +25,9 @@ from harness.cli import main as edge
         (["run", "x", "--max-turns", "many"], "`--max-turns`: `many` is no whole number"),
         (["run", "x", "--timeout", "soon"], "`--timeout`: `soon` is no duration"),
         (["run", "x", "--memory", "big"], "`--memory`: `big` is no size"),
+        (["run", "x", "--timeout", "0s"], "`--timeout`: `0s` is no duration above"),
+        (["exec", "--timeout", "0s", "--", "id"], "`--timeout`: `0s` is no"),
+        (["exec", "--cpus", "0", "--", "id"], "`--cpus"),
         (["run", "x", "--approve", "maybe"], "`--approve maybe` is unknown"),
         (["run", "x", "--approve", "pause"], "not built yet"),
         (["exec", "--env", "A=secret", "--", "id"], "`--env A` takes a name alone"),
@@ -76,12 +79,14 @@ def test_version_and_help(harness):
         (["sh", "-c", "kill -9 $$"], 137, ""),
         (["no-such-program"], 127, ""),
         (["git", "push", "--force"], 126, "vcs.publish [high]"),
+        (["sh", "-c", "exit 126"], 126, ""),
     ],
 )
 def test_exec_ends_as_the_command_does_or_says_why_not(harness, command, code, words):
     done = harness("exec", "--", *command)
     assert done.code == code
     assert words in done.err
+    assert ("refused" in done.err) is bool(words)
 
 
 def test_exec_is_killed_at_its_time_limit(harness):
@@ -129,6 +134,7 @@ def test_exec_json_is_the_event_stream_and_nothing_else(harness):
     assert {"tool.resolved", "tool.started", "tool.completed"} <= set(kinds)
     completed = next(r for r in done.records if r["kind"] == "tool.completed")
     assert completed["facts"]["code"] == 5
+    assert completed["text"] == "out\n[stderr]\nerr"
     assert done.err == ""
 
 
