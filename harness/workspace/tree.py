@@ -18,6 +18,8 @@ from harness.workspace.sections import FILE, LINK, PROGRAM, Side
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LARGEST = GIB
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+"""What file systems without hard links answer."""
 
 Identity = tuple[int, int, int, int, int]
 
@@ -149,7 +151,7 @@ class Write:
 
 class Writing:
     """All writes of one patch, or none: old files are moved to a folder of ours and come back
-    if anything fails."""
+    if anything fails. What was written is on disk before the old files go."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -169,6 +171,7 @@ class Writing:
                 os.close(root)
             self._stage = self._tree.folder(self._name)
             self._write(writes)
+            self._sync(writes)
             done = True
         except (OSError, Refused) as fault:
             reason = fault.strerror if isinstance(fault, OSError) else str(fault)
@@ -192,6 +195,24 @@ class Writing:
             if write.new is not None:
                 self._put(write.path, write.new, write.old)
 
+    def _sync(self, writes: Sequence[Write]) -> None:
+        """Files, then the folders that name them."""
+        folders = {b""}
+        for write in writes:
+            above, _, name = write.path.rpartition(b"/")
+            folders |= {above, *parents(write.path)}
+            if write.new is None or write.new.is_link:
+                continue
+            folder = self._tree.folder(above)
+            try:
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            finally:
+                os.close(folder)
+            _flush(file)
+        for path in folders:
+            if self._tree.is_folder(path):
+                _flush(self._tree.folder(path))
+
     def _take_away(self, path: bytes, old: Present) -> None:
         above, _, name = path.rpartition(b"/")
         kept = self._fresh(b"old")
@@ -209,7 +230,7 @@ class Writing:
         above, _, name = path.rpartition(b"/")
         folder = self._tree.folder(above, make=True)
         try:
-            os.rename(kept, name, src_dir_fd=self._stage, dst_dir_fd=folder)
+            self._move(kept, name, folder)
         finally:
             os.close(folder)
 
@@ -223,12 +244,25 @@ class Writing:
         self._make_folders(above)
         folder = self._tree.folder(above)
         try:
-            if _exists(name, folder):
-                raise Refused("a file appeared while the patch was applied; try again")
-            os.rename(made, name, src_dir_fd=self._stage, dst_dir_fd=folder)
+            self._move(made, name, folder)
+        except FileExistsError as fault:
+            raise Refused("a file appeared while the patch was applied; try again") from fault
         finally:
             os.close(folder)
         self._undo.append(partial(self._remove, path))
+
+    def _move(self, staged: bytes, name: bytes, folder: int) -> None:
+        """Out of our folder, over nothing. Raises `FileExistsError`."""
+        try:
+            os.link(staged, name, src_dir_fd=self._stage, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as fault:
+            if fault.errno not in _NO_LINKS:
+                raise
+            if _exists(name, folder):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from fault
+            os.rename(staged, name, src_dir_fd=self._stage, dst_dir_fd=folder)
+        else:
+            os.unlink(staged, dir_fd=self._stage)
 
     def _fill(self, name: bytes, new: Side, old: Present | None) -> None:
         program = new.mode == PROGRAM
@@ -249,7 +283,7 @@ class Writing:
                 continue
             finally:
                 os.close(folder)
-            self._undo.append(partial(self._remove, above))
+            self._undo.append(partial(self._remove_made, above))
 
     def _drop_empty(self, path: bytes, kept: set[bytes]) -> None:
         """Remove folders that a deletion left empty, as git does."""
@@ -269,6 +303,14 @@ class Writing:
         folder = self._tree.folder(path, make=True)
         os.fchmod(folder, bits)
         os.close(folder)
+
+    def _remove_made(self, path: bytes) -> None:
+        """Take back a folder of ours, unless somebody put something into it since."""
+        try:
+            self._remove(path)
+        except OSError as fault:
+            if fault.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
 
     def _remove(self, path: bytes) -> None:
         above, _, name = path.rpartition(b"/")
@@ -317,6 +359,17 @@ def _bits(mode: int, old: Present) -> int:
     if mode == old.side.mode:
         return old.bits & 0o777
     return (old.bits | (old.bits & 0o444) >> 2 if mode == PROGRAM else old.bits & ~0o111) & 0o777
+
+
+def _flush(file: int) -> None:
+    """To the disk, and closed. A file system that cannot do it for folders is no fault."""
+    try:
+        os.fsync(file)
+    except OSError as fault:
+        if fault.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(file)
 
 
 def _exists(name: bytes, folder: int) -> bool:

@@ -196,20 +196,73 @@ def test_a_failure_midway_puts_everything_back(
 ) -> None:
     patch = patch_of(bench)
     before = read(bench.repo)
-    real = os.rename
+    real = os.link
     calls: list[object] = []
 
     def failing(src: bytes, dst: bytes, **more: int) -> None:
         calls.append(src)
-        if len(calls) == 5:
+        if len(calls) == 2:
             raise OSError(28, "No space left on device")
         real(src, dst, **more)
 
-    monkeypatch.setattr(os, "rename", failing)
+    monkeypatch.setattr(os, "link", failing)
     with pytest.raises(UserError, match=r"nothing was changed: No space left"):
         apply(patch, bench.repo)
     assert read(bench.repo) == before
     assert sorted(path.name for path in bench.repo.iterdir()) == ["a", "d", "gone"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_written_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    patch = patch_of(bench)
+    real = os.link
+    appeared = bench.repo / "new" / "er" / "c"
+
+    def late(src: bytes, dst: bytes, **more: int) -> None:
+        if dst == b"c" and not appeared.exists():
+            appeared.write_bytes(b"mine")
+        if not links:
+            raise PermissionError(1, "Operation not permitted")
+        real(src, dst, **more)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(UserError, match="a file appeared while the patch was applied"):
+        apply(patch, bench.repo)
+    assert appeared.read_bytes() == b"mine"
+    assert (bench.repo / "a").read_bytes() == b"one\n"
+
+
+def test_a_file_system_without_hard_links_takes_a_patch(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = patch_of(bench)
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    assert len(apply(patch, bench.repo).applied) == 4
+    assert read(bench.repo) == read(bench.inside)
+
+
+def test_what_was_applied_is_flushed_files_before_folders(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch = patch_of(bench)
+    flushed: list[str] = []
+    real = os.fsync
+
+    def watched(file: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{file}").readlink()))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    apply(patch, bench.repo)
+    root = str(bench.repo)
+    assert flushed[:3] == [f"{root}/a", f"{root}/d/b", f"{root}/new/er/c"]
+    assert set(flushed[3:]) == {root, f"{root}/d", f"{root}/new", f"{root}/new/er"}
 
 
 def test_an_interrupt_midway_puts_everything_back(
