@@ -14,18 +14,22 @@ from harness.values.events import ToolCompleted, ToolStarted
 from harness.values.wire import Reply
 
 
+SIDE_BY_SIDE = 16
+"""A reply may hold any number of calls; a box serves this many at once without strain."""
+
+
 def batches(reply: Reply, parts: Parts) -> Iterator[tuple[Call, ...]]:
-    """The calls of a reply in order: neighbours that only read together, every other one alone."""
+    """The calls of a reply in order: neighbours that only read together, at most `SIDE_BY_SIDE`
+    of them, and every other one alone."""
 
     def read_only(call: Call) -> bool:
         tool = parts.tools.get(call.tool)
         return tool is not None and tool.read_only
 
     for together, calls in groupby(reply.calls, key=read_only):
-        if together:
-            yield tuple(calls)
-        else:
-            yield from ((call,) for call in calls)
+        group = tuple(calls)
+        step = SIDE_BY_SIDE if together else 1
+        yield from (group[at : at + step] for at in range(0, len(group), step))
 
 
 async def execute(

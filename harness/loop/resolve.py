@@ -50,7 +50,7 @@ async def resolve(call: Call, parts: Parts) -> Runnable | Refused:
     """
     if parts.session.state.branch is not Branch.TOOL_CALLS:
         return Refused(
-            call, Status.NOT_STARTED, "not started: the reply was cut off before its end"
+            call, Status.NOT_STARTED, "not started: the reply did not end as one that calls tools"
         )
     tool = parts.tools.get(call.tool)
     if tool is None:

@@ -152,9 +152,11 @@ def _branch(reply: ScriptedReply) -> Branch:
             return Branch.PAUSED
         case "refusal":
             return Branch.REFUSED
+        case "tool_calls":
+            return Branch.TOOL_CALLS
         case _:
             pass
-    if reply.calls:
+    if reply.calls and reply.stop is None:
         return Branch.TOOL_CALLS
     return Branch.FINAL if reply.text else Branch.EMPTY
 

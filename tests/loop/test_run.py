@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from harness.errors import SandboxLost, SessionStorage, WireProtocol
+from harness.loop.execute import SIDE_BY_SIDE
 from harness.loop.parts import Parts
 from harness.loop.run import run
 from harness.sessions.clock import FixedClock
@@ -140,6 +141,35 @@ def test_a_cut_reply_runs_none_of_its_calls() -> None:
     asyncio.run(run("go", made))
     assert tool.seen == []
     assert results(made) == [("call-1", "not_started")]
+
+
+def test_a_final_reply_runs_none_of_its_calls() -> None:
+    tool = echo()
+    made = parts(script({"text": "done", "calls": [call_of("echo")], "stop": "end"}), [tool])
+    assert asyncio.run(run("go", made)).stop is LoopStop.COMPLETED
+    assert tool.seen == []
+    assert results(made) == [("call-1", "not_started")]
+
+
+def test_any_number_of_readers_in_one_reply_runs_a_few_at_a_time() -> None:
+    running = most = 0
+
+    async def look(args: Args) -> ToolOutput:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return ToolOutput(Status.OK, str(args["word"]), {})
+
+    calls = [call_of("look", word=str(n)) for n in range(100)]
+    made = parts(
+        script({"calls": calls}, {"text": "done"}), [FunctionTool("look", look, read_only=True)]
+    )
+    asyncio.run(run("go", made))
+    assert most == SIDE_BY_SIDE
+    texts = [e.text for e in events(made) if isinstance(e, ToolCompleted)]
+    assert texts == [str(n) for n in range(100)]
 
 
 def test_a_reply_cut_for_ever_stops_by_name() -> None:
