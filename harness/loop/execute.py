@@ -13,7 +13,6 @@ from harness.values.calls import Call, Status, ToolOutput
 from harness.values.events import ToolCompleted, ToolStarted
 from harness.values.wire import Reply
 
-
 SIDE_BY_SIDE = 16
 """A reply may hold any number of calls; a box serves this many at once without strain."""
 
