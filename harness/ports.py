@@ -136,6 +136,11 @@ class Sandbox(FileView, Protocol):
         """Create many entries below `root`, owned by the workload's user."""
         ...
 
+    async def quiet(self) -> None:
+        """End every process that commands have started, those left in the background too; a
+        command that still runs ends as cancelled. The box stays, even one full of processes."""
+        ...
+
     async def close(self) -> None:
         """End the box and everything in it. May be called twice."""
         ...

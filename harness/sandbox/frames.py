@@ -38,6 +38,7 @@ class FrameType(IntEnum):
     CREDIT = 8
     FILE = 9
     SHUTDOWN = 10
+    QUIET = 11
     HELLO = 65
     PONG = 66
     STARTED = 67

@@ -197,6 +197,10 @@ class MemorySandbox:
         self._require_open()
         return {path: tree.real_path(self._tree, path) for path in paths}
 
+    async def quiet(self) -> None:
+        """Nothing runs beside a scripted command."""
+        self._require_open()
+
     async def close(self) -> None:
         self._closed = True
 

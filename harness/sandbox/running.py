@@ -20,8 +20,19 @@ PATIENCE = 15.0
 """Seconds the supervisor gets beyond a deadline and its grace before it counts as lost."""
 
 
+NO_ROOM = "the box has no room for another process; stop background processes"
+"""What a command's stderr says, and a file operation's fault. A keeper says the same."""
+_NO_ROOM_CODE = 2
+
+
+class NoRoom(SandboxError):
+    """What runs in the box already leaves no room: the workload's doing, not the box's."""
+
+
 def refusal(payload: bytes) -> SandboxError:
     """What a REFUSED says, bounded and printable."""
+    if payload[:1] == bytes((_NO_ROOM_CODE,)):
+        return NoRoom(NO_ROOM)
     text = payload[1:200].decode("ascii", "replace")
     words = "".join(char if char.isprintable() else "?" for char in text)
     return SandboxError(f"the box cannot start this: {words.lower()}")

@@ -29,7 +29,16 @@ from harness.sandbox.messages import (
     streamed,
     upload_stream,
 )
-from harness.sandbox.running import CANCELLED, PATIENCE, Command, FileCall, settle, watchdog
+from harness.sandbox.running import (
+    CANCELLED,
+    NO_ROOM,
+    PATIENCE,
+    Command,
+    FileCall,
+    NoRoom,
+    settle,
+    watchdog,
+)
 from harness.values.commands import (
     Captured,
     ExecRequest,
@@ -44,6 +53,7 @@ from harness.values.operations import Links
 
 _UNRESOLVED = "/proc/unresolved"
 _ANSWER_LIMIT = 1 << 28
+_MOST_NOTES = 20
 _MESSAGES = {
     "missing": "`{}` does not exist",
     "denied": "`{}` may not be accessed by the workload's user",
@@ -79,7 +89,7 @@ def _text(path: bytes) -> str:
 
 
 def _not_started(reason: str) -> ExecResult:
-    """A command that no kernel would take, told as a shell tells it."""
+    """A command that could not be started, told as a shell tells it."""
     text = f"{reason}\n".encode()
     return ExecResult(
         code=126,
@@ -119,6 +129,8 @@ class SupervisedSandbox:
         self._env = dict(env or {})
         self._output_limit = output_limit
         self._closing: asyncio.Task[None] | None = None
+        self._quieting: asyncio.Task[None] | None = None
+        self._notes: list[str] = []
 
     @property
     def root(self) -> str:
@@ -131,6 +143,11 @@ class SupervisedSandbox:
     @property
     def image(self) -> str:
         return self._image
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What listings so far could not show, each told once; bounded."""
+        return tuple(self._notes)
 
     async def exec(self, request: ExecRequest, sink: OutputSink | None = None) -> ExecResult:
         """See `ports.Sandbox.exec`. The sink is called in the event loop, in order."""
@@ -149,6 +166,8 @@ class SupervisedSandbox:
                     self._link.send_input(command.number, parts_of(request.stdin))
                 )
             return command.result(await asyncio.shield(command.exit))
+        except NoRoom:
+            return _not_started(NO_ROOM)
         except asyncio.CancelledError:
             await self._end(command, request.grace)
             raise
@@ -183,7 +202,9 @@ class SupervisedSandbox:
         limit = max(limit, 0)
         request = self._request(FileOp.LIST, path, a=max(depth, 1), b=limit)
         call = FileCall(self._link, min(limit * STAT_LIMIT, _ANSWER_LIMIT))
-        await self._run(call, request, path)
+        reply = await self._run(call, request, path)
+        if reply.value:
+            self._note(f"{reply.value} paths below `{path}` are too long and were left out")
         return tuple(read_stats(call.data))
 
     async def stat(self, path: str) -> Stat:
@@ -225,10 +246,29 @@ class SupervisedSandbox:
         request = self._request(FileOp.REALPATH, "/", a=len(known))
         room = len(known) * (MAX_PATH + len(_UNRESOLVED) + 4)
         call = FileCall(self._link, min(room, _ANSWER_LIMIT))
-        await self._run(call, request, "/", pieces(packed))
+        try:
+            await self._run(call, request, "/", pieces(packed))
+        except FileFault:
+            return links  # no process can look now, so nothing is known, and nothing allowed
         real = read_paths(call.data, len(known))
         links.update((path, _text(data)) for (path, _), data in zip(known, real, strict=True))
         return links
+
+    async def quiet(self) -> None:
+        """See `ports.Sandbox.quiet`. Needs no process in the box, so it works in a full one."""
+        if self._quieting is None or self._quieting.done():
+            self._quieting = asyncio.create_task(self._quiet())
+        await asyncio.shield(self._quieting)
+
+    async def _quiet(self) -> None:
+        call = FileCall(self._link, 0)
+        try:
+            self._link.request(FrameType.QUIET, call.number, b"")
+            if not await settle(call.reply, PATIENCE):
+                self._link.lost("the supervisor did not end what commands left running")
+            await call.reply
+        finally:
+            self._link.detach(call.number)
 
     async def close(self) -> None:
         if self._closing is None:
@@ -239,6 +279,10 @@ class SupervisedSandbox:
         await self._link.close()
         if self._on_close is not None:
             await self._on_close()
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes and len(self._notes) < _MOST_NOTES:
+            self._notes.append(text)
 
     def _limit(self, request: ExecRequest) -> int | None:
         limits = [x for x in (request.limit, self._output_limit) if x is not None]
@@ -305,6 +349,8 @@ class SupervisedSandbox:
             if data is not None:
                 feeder = asyncio.create_task(self._link.send_input(call.number, streamed(data)))
             reply = await asyncio.shield(call.reply)
+        except NoRoom as fault:
+            raise FileFault("io", path, f"`{path}`: {NO_ROOM}") from fault
         except asyncio.CancelledError:
             self._link.cancel(call.number, CANCELLED)
             await settle(call.reply, PATIENCE)

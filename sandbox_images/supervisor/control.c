@@ -8,6 +8,7 @@
 #include "exec.h"
 #include "files.h"
 #include "job.h"
+#include "quiet.h"
 #include "users.h"
 #include "wire.h"
 
@@ -50,11 +51,12 @@ static void clear_jobs(void)
         struct job *job = &jobs[i];
         if (job->kind == JOB_FREE)
             continue;
-        if (job->kind == JOB_FILE)
+        if (job->kind == JOB_FILE && job->pid > 0)
             kill(job->pid, SIGKILL);
         /* A keeper whose channel closes kills its tree and ends. */
         job_free(job);
     }
+    quiet_forget();
     total_credit = TOTAL_WINDOW;
     request_length = 0;
     request_broken = false;
@@ -111,13 +113,17 @@ static void start(const struct frame *frame)
     request_broken = false;
 }
 
-static void stop(struct job *job, const struct frame *frame)
+static void stop(struct job *job, uint8_t reason)
 {
     if (job->kind == JOB_FILE)
         file_stop(job);
     else
-        exec_stop(job, frame->length && frame->payload[0] == R_OUTPUT_LIMIT ? R_OUTPUT_LIMIT
-                                                                            : R_CANCELLED);
+        exec_stop(job, reason);
+}
+
+static uint8_t asked_reason(const struct frame *frame)
+{
+    return frame->length && frame->payload[0] == R_OUTPUT_LIMIT ? R_OUTPUT_LIMIT : R_CANCELLED;
 }
 
 static void credit(struct job *job, const struct frame *frame)
@@ -129,9 +135,7 @@ static void credit(struct job *job, const struct frame *frame)
         total_credit += amount;
         if (total_credit > TOTAL_WINDOW)
             total_credit = TOTAL_WINDOW;
-        for (int i = 0; i < MAX_JOBS; i++)
-            if (jobs[i].kind != JOB_FREE && job_held_back(&jobs[i]))
-                job_resume(&jobs[i]);
+        jobs_resume();
     } else if (job) {
         job->credit += amount;
         if (job->credit > CHANNEL_WINDOW)
@@ -164,15 +168,18 @@ bool control_handle(const struct frame *frame)
         break;
     case F_CANCEL:
         if (job)
-            stop(job, frame);
+            stop(job, asked_reason(frame));
         break;
     case F_DATA:
         if (job && !job_input(job, frame->payload, frame->length))
-            stop(job, frame);
+            stop(job, R_CANCELLED);
         break;
     case F_END:
         if (job)
             job_input_end(job);
+        break;
+    case F_QUIET:
+        quiet_start(frame->channel);
         break;
     case F_SHUTDOWN:
         return false;

@@ -56,7 +56,7 @@ static bool make_pipe(int ends[2], int ours)
         ends[0] = ends[1] = -1;
         return false;
     }
-    return fcntl(ends[ours], F_SETFL, O_NONBLOCK) == 0;
+    return descriptor_spare(ends[1], SPARE_BY_COMMANDS) && fcntl(ends[ours], F_SETFL, O_NONBLOCK) == 0;
 }
 
 static bool make_pipes(int ends[4][2], uint32_t flags)
@@ -108,7 +108,7 @@ void exec_start(uint32_t channel, uint8_t *data, uint32_t length)
     }
     struct job *job = job_new(JOB_EXEC, channel);
     if (!job) {
-        exec_refuse(channel, NO_ROOM, "too many commands run at once");
+        exec_refuse(channel, NO_ROOM, NO_ROOM_TEXT);
         return;
     }
     set_deadlines(job);
@@ -127,7 +127,7 @@ void exec_start(uint32_t channel, uint8_t *data, uint32_t length)
             keeper_run(&pipes);
     }
     if (pid < 0) {
-        exec_refuse(channel, NO_PROCESS, strerror(errno));
+        exec_refuse(channel, NO_ROOM, NO_ROOM_TEXT);
         close_pipes(ends);
         job_free(job);
         return;
@@ -160,6 +160,16 @@ void exec_stop(struct job *job, uint8_t reason)
     begin_kill(job);
     if (!settings.subreaper)
         kill_orphans();
+}
+
+void exec_quiet(struct job *job)
+{
+    job->quieted = true;
+    job->grace_ms = 0;
+    if (!job->main_done && !job->killing)
+        job->reason = R_CANCELLED;
+    if (!job->settled || job->lingering)
+        begin_kill(job);
 }
 
 /* PID 1 alone can stop everything at once: then nothing forks while the tree is killed. It does
@@ -313,8 +323,10 @@ static void stop_reading(struct job *job)
 
 static void give_up_on_keeper(struct job *job)
 {
-    kill(job->pid, SIGKILL);
-    kill(job->pid, SIGCONT);
+    if (job->pid > 0) {
+        kill(job->pid, SIGKILL);
+        kill(job->pid, SIGCONT);
+    }
     keeper_gone(job);
 }
 

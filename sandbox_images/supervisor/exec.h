@@ -15,6 +15,9 @@ void exec_heard(struct job *job);
 /* The whole tree is to end, for `reason`. */
 void exec_stop(struct job *job, uint8_t reason);
 
+/* The same at once, and for what a finished command left. */
+void exec_quiet(struct job *job);
+
 /* Deadlines of one job. */
 void exec_tick(struct job *job, int64_t now);
 int64_t exec_next_tick(const struct job *job);

@@ -123,8 +123,10 @@ _Noreturn static void act(struct operation *o, int ctl)
             kept[j] = fd;
         }
     kept[count] = -1;
+    /* Its fd 1 is the frames' pipe until here: what acts for the workload's user has no part in it. */
+    for (int fd = 0; fd < 3; fd++)
+        dup2(settings.null_fd, fd);
     close_others(kept);
-    dup2(settings.null_fd, 0);
     umask(022);
     uint8_t code = users_act() ? perform(o) : FAULT_IO;
     size_t extra = o->extra_length < MAX_ANSWER - ANSWER_HEAD ? o->extra_length
@@ -152,7 +154,8 @@ static bool open_pipes(const struct operation *o, int ctl[2], int in[2], int out
     if (wants_output(o->op)
         && (pipe2(out, O_CLOEXEC) != 0 || fcntl(out[0], F_SETFL, O_NONBLOCK) != 0))
         return false;
-    return true;
+    return descriptor_spare(ctl[1], SPARE_BY_FILES)
+        && descriptor_spare(out[1] < 0 ? in[1] < 0 ? 0 : in[1] : out[1], SPARE_BY_FILES);
 }
 
 static void close_both(const int ends[2])
@@ -172,7 +175,7 @@ void file_start(uint32_t channel, const uint8_t *data, uint32_t length)
     }
     struct job *job = job_new(JOB_FILE, channel);
     if (!job) {
-        exec_refuse(channel, NO_ROOM, "too many operations run at once");
+        exec_refuse(channel, NO_ROOM, NO_ROOM_TEXT);
         return;
     }
     pid_t pid = -1;
@@ -185,7 +188,7 @@ void file_start(uint32_t channel, const uint8_t *data, uint32_t length)
         }
     }
     if (pid < 0) {
-        exec_refuse(channel, NO_PROCESS, strerror(errno));
+        exec_refuse(channel, NO_ROOM, NO_ROOM_TEXT);
         close_both(ctl);
         close_both(in);
         close_both(out);
@@ -226,8 +229,8 @@ void file_heard(struct job *job)
 
 void file_settle(struct job *job)
 {
-    if (!job->main_done || job_output_open(job))
-        return;
+    if (!job->main_done || job_output_open(job) || !frames_room_for_reply(job->answer_length))
+        return; /* file_tick asks again */
     frames_send(F_REPLY, job->channel, job_answer(job), job->answer_length);
     job_free(job);
 }
@@ -246,8 +249,10 @@ void file_stop(struct job *job)
 
 void file_tick(struct job *job, int64_t now)
 {
-    if (now < job->overdue_at)
-        return;
-    job->overdue_at = NEVER;
-    kill(job->pid, SIGKILL);
+    if (now >= job->overdue_at) {
+        job->overdue_at = NEVER;
+        if (job->pid > 0)
+            kill(job->pid, SIGKILL);
+    }
+    file_settle(job);
 }

@@ -1,6 +1,7 @@
 #include "frame.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "wire.h"
@@ -21,6 +22,7 @@ static size_t out_start, out_end;
 static uint8_t marker[HEADER + TOKEN];
 static bool have_token;
 static bool adrift;
+static bool was_full;
 
 void frames_set_token(const uint8_t *token)
 {
@@ -56,6 +58,8 @@ enum input frames_read(void)
         scanned = scanned > in_start ? scanned - in_start : 0;
         in_start = 0;
     }
+    if (in_end == IN_SIZE)
+        return INPUT_NONE; /* whole frames wait here for room for their answers */
     ssize_t got = read(0, in + in_end, IN_SIZE - in_end);
     if (got > 0) {
         in_end += (size_t)got;
@@ -131,8 +135,10 @@ uint8_t *frames_reserve(uint32_t length)
         out_end -= out_start;
         out_start = 0;
     }
-    if (out_end + need > OUT_SIZE)
+    if (out_end + need > OUT_SIZE) {
+        was_full = true;
         return NULL;
+    }
     return out + out_end + HEADER;
 }
 
@@ -147,8 +153,12 @@ void frames_commit(uint8_t type, uint32_t channel, uint32_t length)
 void frames_send(uint8_t type, uint32_t channel, const void *payload, uint32_t length)
 {
     uint8_t *place = frames_reserve(length);
-    if (!place)
-        return; /* cannot happen while frames_room_for_answers() guards the input */
+    if (!place) {
+        /* Input is read, and answers are made, only while there is room. A controller that waits
+         * for an answer that was dropped would wait for ever; one whose box ends is told. */
+        dprintf(2, "harness-supervisor: no room for a frame of type %d\n", type);
+        _exit(1);
+    }
     if (length)
         memcpy(place, payload, length);
     frames_commit(type, channel, length);
@@ -170,4 +180,15 @@ bool frames_flush(void)
 
 bool frames_pending(void) { return out_start < out_end; }
 
-bool frames_room_for_answers(void) { return OUT_SIZE - (out_end - out_start) > ANSWERS + 2 * MAX_PAYLOAD; }
+static size_t room(void) { return OUT_SIZE - (out_end - out_start); }
+
+bool frames_room_for_answers(void) { return room() > ANSWERS + 2 * MAX_PAYLOAD; }
+
+bool frames_room_for_reply(uint32_t length) { return room() > ANSWERS + 2 * MAX_PAYLOAD + HEADER + length; }
+
+bool frames_turned_away(void)
+{
+    bool yes = was_full && frames_room_for_answers();
+    was_full = was_full && !yes;
+    return yes;
+}

@@ -40,5 +40,9 @@ bool frames_pending(void);
 
 /* Whether answers to more input would still fit. */
 bool frames_room_for_answers(void);
+/* Whether a long answer may be sent now and leaves room for short ones. */
+bool frames_room_for_reply(uint32_t length);
+/* Whether frames_reserve() gave NULL before and would not now; says so once. */
+bool frames_turned_away(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +39,9 @@ struct job *job_on(uint32_t channel)
 
 struct job *job_new(enum job_kind kind, uint32_t channel)
 {
-    for (int i = 0; i < MAX_JOBS; i++) {
+    /* Commands that left something running keep their place: files have some of their own. */
+    int places = kind == JOB_FILE ? MAX_JOBS : MAX_JOBS - FILE_PLACES;
+    for (int i = 0; i < places; i++) {
         struct job *job = &jobs[i];
         if (job->kind != JOB_FREE)
             continue;
@@ -93,6 +96,21 @@ void job_close(struct job *job, enum port port)
     job_unwatch(job, port);
     close(job->fd[port]);
     job->fd[port] = -1;
+}
+
+void jobs_reaped(pid_t pid)
+{
+    for (int i = 0; i < MAX_JOBS; i++)
+        if (jobs[i].kind != JOB_FREE && jobs[i].pid == pid)
+            jobs[i].pid = 0;
+}
+
+/* The lowest free number is always given out, so a number tells how many are left. */
+bool descriptor_spare(int fd, int spare)
+{
+    struct rlimit limit;
+    return fd >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0
+        && (rlim_t)(fd + spare) < limit.rlim_cur;
 }
 
 bool job_output_open(const struct job *job)
@@ -154,6 +172,13 @@ void job_resume(struct job *job)
         return;
     job_watch(job, PORT_OUT, EPOLLIN);
     job_watch(job, PORT_ERR, EPOLLIN);
+}
+
+void jobs_resume(void)
+{
+    for (int i = 0; i < MAX_JOBS; i++)
+        if (jobs[i].kind != JOB_FREE && job_held_back(&jobs[i]))
+            job_resume(&jobs[i]);
 }
 
 bool job_input(struct job *job, const uint8_t *data, uint32_t length)

@@ -8,7 +8,7 @@
 
 #include "keeper.h"
 
-enum { MAX_JOBS = 192, MAX_ANSWER = 16 * 1024 };
+enum { MAX_JOBS = 192, FILE_PLACES = 16, MAX_ANSWER = 16 * 1024 };
 
 enum job_kind { JOB_FREE, JOB_EXEC, JOB_FILE };
 
@@ -27,7 +27,7 @@ struct job {
     bool in_ended, in_used;
     /* a command's life: main process gone, tree settled, EXIT sent and background left */
     bool main_done, settled, lingering;
-    bool finishing, killing, keeper_gone, kill_left;
+    bool finishing, killing, keeper_gone, kill_left, quieted;
     uint8_t reason;
     uint32_t grace_ms;
     int64_t timeout_at, idle_at, hard_at, storm_at, overdue_at; /* milliseconds, monotonic */
@@ -50,12 +50,19 @@ void job_free(struct job *job);
 void job_watch(struct job *job, enum port port, uint32_t events);
 void job_unwatch(struct job *job, enum port port);
 void job_close(struct job *job, enum port port);
+/* That process is no more: its number may be another's soon, and is not signalled again. */
+void jobs_reaped(pid_t pid);
+/* Whether `spare` descriptors are left after a new one. Commands leave some for files, and both
+ * for what must always go on: looking at processes and ending them. */
+enum { SPARE_BY_FILES = 8, SPARE_BY_COMMANDS = 40 };
+bool descriptor_spare(int fd, int spare);
 bool job_output_open(const struct job *job);
 
 /* Sends what the pipes hold and the credits allow. */
 void job_pump(struct job *job);
 /* After a credit: what had to wait is watched again. */
 void job_resume(struct job *job);
+void jobs_resume(void);
 /* Whether output is waiting for a credit. */
 bool job_held_back(const struct job *job);
 

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "spawn.h"
 #include "tree.h"
 #include "users.h"
+#include "wire.h"
 
 enum { ROUND_MS = 20 };
 
@@ -211,7 +211,7 @@ _Noreturn void keeper_run(const struct keeper_pipes *given)
     if (main_pid == 0)
         spawn_command(pipes.in, pipes.out, pipes.err);
     if (main_pid < 0) {
-        dprintf(pipes.err, "cannot start a process: %s\n", strerror(errno));
+        dprintf(pipes.err, NO_ROOM_TEXT "\n");
         report.status = 126 << 8;
         report.main_reaped = true;
         tell(K_SETTLED);

@@ -15,6 +15,7 @@ enum { MAX_ENTRIES = 1 << 20 };
 struct list {
     char **paths; /* relative to the top */
     size_t count, room;
+    uint64_t left_out; /* entries whose path no frame carries */
 };
 
 static uint8_t kind_of(mode_t mode)
@@ -85,7 +86,7 @@ static int add(struct list *list, const char *directory, const char *name)
 {
     size_t above = strlen(directory), length = strlen(name);
     if (above + length + 2 > NAME_LIMIT)
-        return 1; /* no frame carries it, and what stands beside it must not be lost */
+        return ++list->left_out, 1; /* what stands beside it must not be lost */
     if (list->count == MAX_ENTRIES)
         return 0;
     if (list->count == list->room) {
@@ -193,5 +194,6 @@ uint8_t do_list(struct operation *o)
     if (all.count)
         qsort(all.paths, all.count, sizeof *all.paths, by_bytes);
     give_all(o, top, &all);
+    o->value = all.left_out;
     return OK;
 }

@@ -16,12 +16,13 @@
 #include "files.h"
 #include "frame.h"
 #include "job.h"
+#include "quiet.h"
 #include "users.h"
 #include "wire.h"
 
 enum special { AT_STDIN = MAX_JOBS * PORTS, AT_STDOUT, AT_SIGNAL };
 
-enum { END_MS = 5000 };
+enum { END_MS = 5000, QUIET_MS = 20 };
 
 static int epoll;
 static int signals;
@@ -34,10 +35,13 @@ static void watch(int fd, uint32_t events, uint32_t special)
     epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static void reap(void)
+/* False when there is no child left. */
+static bool reap(void)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        ;
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        jobs_reaped(pid);
+    return pid == 0;
 }
 
 /* A plain process has no kernel that ends its children with it. */
@@ -51,7 +55,7 @@ static void end_children(void)
         if (jobs[i].kind == JOB_FILE)
             file_stop(&jobs[i]);
     }
-    while (now_ms() < until && waitpid(-1, NULL, WNOHANG) >= 0) {
+    while (now_ms() < until && reap()) {
         kill_orphans();
         usleep(1000);
     }
@@ -64,17 +68,23 @@ _Noreturn static void end(int code)
     _exit(code);
 }
 
-static void read_frames(void)
+/* What there is no room to answer waits in the input's buffer. */
+static void handle_frames(void)
 {
     struct frame frame;
+    while (frames_room_for_answers() && frames_next(&frame))
+        if (!control_handle(&frame))
+            end(0);
+}
+
+static void read_frames(void)
+{
     enum input got = frames_read();
     if (got == INPUT_END)
         end(0);
     if (got == INPUT_SOME)
         heard_at = now_ms();
-    while (frames_next(&frame))
-        if (!control_handle(&frame))
-            end(0);
+    handle_frames();
 }
 
 static void hear(struct job *job)
@@ -130,6 +140,8 @@ static int next_wait(void)
         next = at < next ? at : next;
     }
     int64_t wait = next - now_ms();
+    if (quiet_pending() && wait > QUIET_MS)
+        wait = QUIET_MS;
     return wait < 0 ? 0 : wait > 60000 ? 60000 : (int)wait;
 }
 
@@ -142,6 +154,7 @@ static void tick(void)
         else if (jobs[i].kind == JOB_FILE)
             file_tick(&jobs[i], now);
     }
+    quiet_tick();
     if (now < heard_at + orphan_ms)
         return;
     read_frames(); /* what came while we slept counts */
@@ -154,6 +167,13 @@ static void adjust(void)
 {
     if (!frames_flush())
         end(0);
+    if (!reading) {
+        handle_frames();
+        if (!frames_flush())
+            end(0);
+    }
+    if (frames_turned_away())
+        jobs_resume();
     bool want = frames_pending();
     if (want != writing) {
         struct epoll_event event = {.events = EPOLLOUT, .data.u32 = AT_STDOUT};

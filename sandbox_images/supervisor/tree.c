@@ -134,13 +134,16 @@ static void signal_process(const struct process *process, int signal)
 {
     struct process now;
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+    int refused = fd < 0 ? errno : 0;
     if (!read_process(process->pid, &now) || now.started != process->started) {
         if (fd >= 0)
             close(fd);
         return;
     }
     if (fd < 0) {
-        if (errno == ENOSYS || errno == EPERM)
+        /* Without a pidfd (an old kernel, a seccomp filter, no descriptor left) the moment between
+         * the look and the signal stays open; a process that lives on would be worse. */
+        if (refused != ESRCH)
             kill(process->pid, signal);
         return;
     }

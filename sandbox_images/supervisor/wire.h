@@ -29,6 +29,7 @@ enum frame_type {
     F_CREDIT,
     F_FILE,
     F_SHUTDOWN,
+    F_QUIET,
     F_HELLO = 65,
     F_PONG,
     F_STARTED,
@@ -41,7 +42,11 @@ enum frame_type {
 
 enum reason { R_EXITED, R_TIMEOUT, R_CANCELLED, R_OOM, R_OUTPUT_LIMIT, R_KEEPER_LOST };
 
-enum refusal { NO_MALFORMED = 1, NO_ROOM, NO_SIZE, NO_PROCESS };
+enum refusal { NO_MALFORMED = 1, NO_ROOM, NO_SIZE };
+
+/* What the workload's own processes bring about; a keeper that cannot start its command says it
+ * in the same words. */
+#define NO_ROOM_TEXT "the box has no room for another process; stop background processes"
 
 enum exec_flag { X_STDIN = 1, X_MERGE = 2, X_KILL_LEFT = 4 };
 

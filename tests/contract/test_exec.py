@@ -155,6 +155,21 @@ def test_background_children_end_with_the_command_on_request(real: Station) -> N
     assert real.running("4646") == 0
 
 
+def test_a_box_made_quiet_holds_its_files_and_no_processes(real: Station) -> None:
+    path = real.write(real.folder(), b"kept")
+    assert real.sh("sleep 4747 & (setsid sleep 4747 &) ; true").left_running >= 2
+    real.run(real.box.quiet())
+    assert real.running("4747") == 0
+    assert real.run(real.box.read(path)) == b"kept"
+
+
+def test_a_box_in_which_nothing_runs_may_be_made_quiet(station: Station) -> None:
+    path = station.write(station.folder(), b"kept")
+    station.run(station.box.quiet())
+    station.run(station.box.quiet())
+    assert station.run(station.box.read(path)) == b"kept"
+
+
 def test_output_after_the_first_process_ended_is_kept(real: Station) -> None:
     assert real.sh("(sleep 0.02; echo late) & echo early").stdout.data == b"early\nlate\n"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
+from harness.errors import FileFault
 from harness.values.commands import ExitReason, FileKind, Upload
 from tests.contract.stations import SMALL, Station
 
+NO_ROOM = b"the box has no room for another process; stop background processes"
 pytestmark = pytest.mark.sandbox
 
 
@@ -19,6 +23,29 @@ def test_a_fork_bomb_meets_the_process_limit_and_the_box_lives(boxed: Station) -
     result = boxed.exec("python3", "-c", code, kill_left=True)
     assert result.ok, result.stderr.data
     assert 10 < int(result.stdout.data) < SMALL.pids
+    assert boxed.sh("true").ok
+
+
+BOMB = (
+    "import os, sys\nif os.fork():\n    os._exit(0)\nos.setsid()\n"
+    "sys.stdout.flush()\nfor fd in range(3):\n    os.close(fd)\n"
+    "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+)
+
+
+def test_a_bomb_left_in_the_background_is_the_workloads_fault_and_can_be_ended(
+    boxed: Station,
+) -> None:
+    """Every place is taken, and one that falls free is taken at once."""
+    path = boxed.write(boxed.folder(), b"work")
+    assert boxed.exec("python3", "-c", BOMB).left_running >= 1
+    results = [boxed.sh("true", timeout=20) for _ in range(20)]
+    refused = [(r.code, r.stderr.data) for r in results if not r.ok]
+    assert set(refused) == {(126, NO_ROOM + b"\n")}
+    with contextlib.suppress(FileFault):
+        boxed.run(boxed.box.stat(path))
+    boxed.run(boxed.box.quiet())
+    assert boxed.run(boxed.box.read(path)) == b"work"
     assert boxed.sh("true").ok
 
 

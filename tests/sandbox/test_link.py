@@ -295,7 +295,7 @@ def test_a_refusal_is_told_without_control_characters_and_bounded() -> None:
     async def work(pipe: Played, box: SupervisedSandbox) -> None:
         task = asyncio.create_task(box.exec(ExecRequest(("x",))))
         await asyncio.sleep(0)
-        pipe.say(FrameType.REFUSED, 1, b"\x02No \x1b[31mroom" + b"x" * 5000)
+        pipe.say(FrameType.REFUSED, 1, b"\x03No \x1b[31mroom" + b"x" * 5000)
         with pytest.raises(SandboxError) as error:
             await task
         assert str(error.value).isprintable()

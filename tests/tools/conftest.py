@@ -134,6 +134,9 @@ class FolderBox:
     async def upload(self, entries: Sequence[Upload]) -> None:
         raise NotImplementedError
 
+    async def quiet(self) -> None:
+        pass
+
     async def close(self) -> None:
         pass
 
