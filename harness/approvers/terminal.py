@@ -19,7 +19,7 @@ from harness.approvers.escape import lines, shortened, visible
 from harness.ports import Approval
 from harness.values.calls import Call
 from harness.values.decisions import Decision, Effect
-from harness.values.operations import Operation
+from harness.values.operations import Operation, Risk
 
 _TEXT = 4000
 _FIELD = 400
@@ -150,9 +150,14 @@ def operation_line(operation: Operation) -> str:
         parts.append(f"connects to {_field(host.host)}:{port}")
     if operation.mcp is not None:
         parts.append(f"calls {_field(operation.mcp.server)}/{_field(operation.mcp.tool)}")
-    if not operation.reversible:
+    if not operation.reversible and _lasts(operation):
         parts.append("cannot be undone")
     return " · ".join(parts)
+
+
+def _lasts(operation: Operation) -> bool:
+    """Whether an effect outlives the copy of the repository that is thrown away after a run."""
+    return bool(operation.hosts or operation.mcp) or operation.risk is Risk.CRITICAL
 
 
 def _word(word: str | None) -> str:

@@ -83,6 +83,7 @@ class Screen:
         )
         self._calls: dict[str, Call] = {}
         self._turn = 0
+        self._last = ""
         self.seen = Seen()
 
     def observe(self, record: Record) -> None:
@@ -178,6 +179,7 @@ class Screen:
                 self._completed(event)
 
     def _resolved(self, event: ToolResolved) -> None:
+        self._last = event.call_id
         call = self._calls.get(event.call_id)
         first, *rest = _subject(call).split("\n") if call else [""]
         head = Text.assemble(("  → ", "cyan"), (visible(event.tool[:64]), "bold cyan"))
@@ -190,9 +192,20 @@ class Screen:
         for line in refusal(event, 4, self._width):
             self._console.print(line)
 
+    def _label(self, event: ToolCompleted) -> None:
+        """Whose result this is, where another call was shown last."""
+        if event.call_id == self._last:
+            return
+        self._last = event.call_id
+        call = self._calls.get(event.call_id)
+        subject = visible(_short(_subject(call).split("\n")[0], self._width - 12)) if call else ""
+        head = Text.assemble(("  ← ", "cyan"), visible(event.tool[:64]))
+        self._console.print(head.append(f"  {subject}" if subject else ""))
+
     def _completed(self, event: ToolCompleted) -> None:
         if event.status == Status.DENIED:
             return
+        self._label(event)
         style = "red" if event.status in _BAD else "dim"
         shown = event.text.rstrip("\n").split("\n")
         left = len(shown) - _TAIL_LINES

@@ -114,9 +114,11 @@ def describe(error: ValidationError, located: Located) -> tuple[str, int]:
     line = located.at(path)[0]
     shown = ".".join(str(step) for step in path) or "the file"
     if first["type"] == "extra_forbidden":
-        return f"unknown key `{shown}`; see `harness policy schema` for the keys there are", line
+        return f"unknown key `{shown}`; the keys there are stand in docs/policy.md", line
     if first["type"] == "missing":
         return f"the key `{shown}` is missing", line
+    if first["type"] == "string_type" and isinstance(first["input"], bool):
+        return f"`{shown}`: YAML reads this word as true or false; put it in quotes", line
     text = first["msg"].removeprefix("Value error, ")
     return f"`{shown}`: {text[:1].lower()}{text[1:]}", line
 

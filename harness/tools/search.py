@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -108,13 +109,15 @@ class Search:
 async def _first_that_works(
     query: _Query, timeout: float, context: ToolContext
 ) -> ExecResult | None:
-    """The first program that is there and takes the pattern; else the first complaint."""
+    """The first program that is there and takes the pattern; else the first complaint. They
+    share one time limit."""
     complaint: ExecResult | None = None
+    deadline = time.monotonic() + timeout
     for argv in query.programs():
         request = ExecRequest(
             argv=argv,
             env={"LC_ALL": "C.UTF-8"},
-            timeout=timeout,
+            timeout=max(deadline - time.monotonic(), 0.001),
             head=MIB,
             tail=0,
             limit=MIB,

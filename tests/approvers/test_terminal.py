@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.approvers import DenyAll, TerminalApprover
-from harness.approvers.terminal import question
+from harness.approvers.terminal import operation_line, question
 from harness.ports import Approval
 from harness.values.calls import Call
 from harness.values.decisions import Decision, Effect, Match
@@ -158,3 +158,17 @@ def test_what_was_typed_before_the_question_does_not_answer_it():
 def test_nobody_is_a_no_with_a_name():
     approval = asyncio.run(DenyAll().ask(CALL, DECISION))
     assert (approval.approved, approval.decided_by) == (False, "nobody")
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        (Operation(Op.WRITE_WORKSPACE, reversible=False), False),
+        (Operation(Op.OPAQUE, reversible=False), False),
+        (Operation(Op.DESTROY_DATA, reversible=False), True),
+        (Operation(Op.NET_SEND, hosts=(HostUse("a.example", 443),), reversible=False), True),
+        (Operation(Op.NET_SEND, hosts=(HostUse("a.example", 443),)), False),
+    ],
+)
+def test_only_what_outlives_the_copy_is_said_to_be_lasting(operation, said):
+    assert ("cannot be undone" in operation_line(operation)) is said

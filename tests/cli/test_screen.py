@@ -98,6 +98,25 @@ def test_the_tail_of_output_is_shown_and_the_rest_counted():
     assert "    │ exit code 0\n" in shown
 
 
+def test_results_of_calls_made_together_are_told_apart():
+    shown = show(
+        message(
+            Call("a", "shell", {"command": "make\nmake test"}),
+            Call("b", "read_file", {"path": "x\x1b.py"}),
+            Call("c", "search", {"pattern": "y"}),
+        ),
+        ToolResolved("a", "shell", "allow"),
+        ToolResolved("b", "read_file", "allow"),
+        ToolResolved("c", "search", "allow"),
+        ToolCompleted("c", "search", "ok", "none"),
+        ToolCompleted("a", "shell", "ok", "made"),
+        ToolCompleted("b", "read_file", "ok", "text"),
+    )
+    assert "  → search  y\n    │ none\n  ← shell  make\n    │ made\n  ← read_file  x" in shown
+    assert shown.count("←") == 2
+    assert "\x1b" not in shown
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,17 @@ def test_files_that_may_hold_credentials_are_withheld_unless_they_were_judged(an
     assert out.text == "[… 1 lines withheld: their files may hold credentials …]"
     assert out.facts["matches"] == 0
     assert search(context, pattern="hunter2", path=".env").text == ".env:1:value = hunter2"
+
+
+def test_programs_that_are_tried_in_turn_share_one_deadline(box, context, result):
+    def slow(request):
+        time.sleep(0.2)
+        return result(2, err=b"no such pattern")
+
+    box.script = slow
+    assert search(context, pattern="a").status is Status.ERROR
+    limits = [request.timeout for request in box.asked]
+    assert len(limits) == 3
+    assert limits[0] <= 60
+    assert limits[1] <= limits[0] - 0.2
+    assert limits[2] <= limits[1] - 0.2
