@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from harness.errors import FileFault, SandboxError, UserError
 from harness.ports import Sandbox
 from harness.values.changes import Changes
-from harness.values.commands import FileKind, Stat, Upload
+from harness.values.commands import FileKind, Upload
 from harness.values.limits import MIB
 from harness.workspace import gitdir
 from harness.workspace.compare import Comparison, Loaded
 from harness.workspace.hidden import visible_name
 from harness.workspace.ignore import IgnoreFile, IgnoreRules
-from harness.workspace.names import fault, parents, raw_path, shown_path
+from harness.workspace.listing import Listing, uploaded
+from harness.workspace.names import parents, raw_path
 from harness.workspace.notes import Notes
 from harness.workspace.sections import FILE, LINK, PROGRAM
 from harness.workspace.store import Baseline
@@ -25,10 +26,6 @@ from harness.workspace.walk import UNREADABLE, CopyLimits, Found, Walk, read_fil
 
 _BATCH_BYTES = 8 * MIB
 _BATCH_ENTRIES = 500
-_ANY_DEPTH = 10_000
-_AT_ONCE = 100_000
-"""Entries asked for in one listing; a folder with more is listed folder by folder."""
-_MOST = 2_000_000
 _TICK = 0.015
 """Seconds, more than one tick of the slowest kernel's clock for files (100 Hz)."""
 _DEFAULT = CopyLimits()
@@ -63,21 +60,25 @@ class CopyWorkspace:
             await _upload(box, uploads)
         # A later change must get another time stamp than what was just uploaded.
         await asyncio.sleep(_TICK)
-        here = await listing(box, copy.paths)
-        missing = next((path for path in copy.paths if path not in here), None)
-        if missing is not None:
-            raise SandboxError(f"the box did not take `{visible_name(missing)}`")
-        self._loaded = Loaded(copy.kept, copy.rules, here, frozenset(copy.paths), self._limits)
+        listing = Listing(box)
+        await listing.run()
+        uploaded(listing.here, copy.paths, listing.notes)
+        ours = frozenset(copy.paths)
+        self._loaded = Loaded(copy.kept, copy.rules, listing.here, ours, self._limits)
         return copy.report()
 
     async def changes(self, box: Sandbox) -> Changes:
         """What differs in the box from what was loaded, as sections of one patch.
 
-        Files are read only where their metadata moved. Raises `SandboxError`, `SessionStorage`.
+        Files are read only where their metadata moved. What cannot be listed or read is left out
+        and noted. Raises `SandboxError`, `SessionStorage`.
         """
         if self._loaded is None:
             return Changes()
-        return await Comparison(self._loaded, box, await listing(box, self._loaded.there)).changes()
+        listing = Listing(box, self._loaded.there)
+        await listing.run()
+        changes = await Comparison(self._loaded, box, listing.here).changes()
+        return replace(changes, notes=(*changes.notes, *listing.notes.lines()))
 
 
 async def _upload(box: Sandbox, uploads: list[Upload]) -> None:
@@ -91,35 +92,6 @@ async def _upload(box: Sandbox, uploads: list[Upload]) -> None:
             ) from refusal
         name = visible_name(raw_path(refusal.path))
         raise SandboxError(f"the box cannot take `{name}`: {refusal}") from refusal
-
-
-async def listing(box: Sandbox, known: Mapping[bytes, object]) -> dict[bytes, Stat]:
-    """Everything below the box's root, by path. Names that are not `known` are checked.
-
-    Raises `SandboxError` for impossible answers.
-    """
-    here: dict[bytes, Stat] = {}
-    todo = [b""]
-    while todo:
-        folder = todo.pop()
-        name = f"{box.root.rstrip('/')}/{shown_path(folder)}".rstrip("/") or "/"
-        found = await box.list(name, depth=_ANY_DEPTH, limit=_AT_ONCE)
-        if len(found) >= _AT_ONCE:
-            found = await box.list(name, depth=1, limit=_AT_ONCE)
-            todo += [_under(folder, e.path) for e in found if e.kind is FileKind.DIRECTORY]
-        if len(found) >= _AT_ONCE or len(here) > _MOST:
-            raise SandboxError("the box holds too many files for its changes to be listed")
-        for entry in found:
-            path = _under(folder, entry.path)
-            reason = None if path in known else fault(path, git=True)
-            if reason is not None:
-                raise SandboxError(f"the box lists `{visible_name(path)[:200]}`: {reason}")
-            here[path] = replace(entry, path=path) if folder else entry
-    return here
-
-
-def _under(folder: bytes, path: bytes) -> bytes:
-    return folder + b"/" + path if folder else path
 
 
 def _root(repo: Path) -> bytes:
