@@ -34,12 +34,13 @@ def apply(
     as it is. A target that has moved on since the session is refused.
     """
     from harness.approvers.escape import visible
+    from harness.cli.newest import newest
     from harness.cli.words import many
     from harness.library import History
 
     history = History(options.configured(context).state)
-    name = session or history.latest(repo or options.HERE)
-    target = repo or history.repo(name)
+    name = session or newest(history, repo or options.HERE)
+    target = repo if repo and session else history.repo(name)
     wanted = frozenset(include or [])
     report = history.apply(name, target, include=wanted, dry_run=True)
     if report.applied and not dry_run:

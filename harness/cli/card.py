@@ -35,6 +35,9 @@ class Shown(Protocol):
     def changed(self) -> WorkspaceChanged | None: ...
 
     @property
+    def unread(self) -> str: ...
+
+    @property
     def end(self) -> Finished | Failed | None: ...
 
 
@@ -52,6 +55,8 @@ def card(seen: Shown, width: int) -> Group:
             rows.append(Text("stopped before it began", "bold red"))
     files = seen.changed.files if seen.changed else ()
     rows += changed_files(files)
+    if seen.unread:
+        rows.append(paragraph(f"! {seen.unread[:1000]}", 4, width, "bold red"))
     if seen.changed:
         rows += left_out(seen.changed, width)
     if seen.session and files:

@@ -31,12 +31,18 @@ def diff(
     On a terminal, characters that cannot be seen or that steer it are shown as <U+XXXX>; piped,
     it is the patch byte for byte.
     """
+    from harness.approvers.escape import visible
     from harness.cli.card import changed_files, left_out
+    from harness.cli.newest import newest
     from harness.cli.screen import make_console, terminal_width
+    from harness.cli.unread import unread_in
     from harness.library import History
 
     history = History(options.configured(context).state)
-    changed, patch = history.changes(session or history.latest(repo))
+    name = session or newest(history, repo)
+    if words := unread_in(history.records(name)):
+        print(f"harness: {visible(words)}", file=sys.stderr)
+    changed, patch = history.changes(name)
     if not stat and not sys.stdout.isatty():
         sys.stdout.buffer.write(patch)
         sys.stdout.flush()

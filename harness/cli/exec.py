@@ -50,6 +50,7 @@ def exec_(
     What is piped in becomes its standard input. Exit code: the command's own; 124 killed at the
     time limit, 125 the box failed, 126 refused by policy, 128 and the signal, 2 wrong usage.
     """
+    from harness.approvers.escape import visible
     from harness.cli.outlet import outlet
     from harness.cli.watching import json_lines
     from harness.library import Harness
@@ -61,6 +62,9 @@ def exec_(
         sink = None if as_json else out.sink
         harness = Harness(config, observer=seen.observe, sink=sink, progress=out.note)
         code = _until_stopped(harness, tuple(command), stdin, seen, out)
+        if seen.unread:
+            out.drain()
+            print(f"harness: {visible(seen.unread)}", file=sys.stderr)
     raise typer.Exit(code)
 
 
@@ -71,11 +75,13 @@ class _Seen:
         self._further = further
         self.resolved: ToolResolved | None = None
         self.changed: WorkspaceChanged | None = None
+        self.unread = ""
         self.session = ""
         self.limit = 0
 
     def observe(self, record: Record) -> None:
-        from harness.values.events import RunStarted, ToolResolved, WorkspaceChanged
+        from harness.cli.unread import unread
+        from harness.values.events import RunStarted, ToolResolved, Warned, WorkspaceChanged
 
         self.session = record.session
         match record.event:
@@ -86,6 +92,8 @@ class _Seen:
                 self.resolved = resolved
             case WorkspaceChanged() as changed:
                 self.changed = changed
+            case Warned() as warning:
+                self.unread = self.unread or unread(warning)
             case _:
                 pass
         if self._further is not None:
@@ -97,11 +105,12 @@ def _notes(out: Outlet) -> Observer:
     policy, and on a terminal what was left out of the box."""
 
     def observe(record: Record) -> None:
+        from harness.cli.unread import unread
         from harness.values.events import Warned, WorkspaceLoaded
 
         match record.event:
-            case Warned(text=text):
-                out.note(text)
+            case Warned() as warning if not unread(warning):  # that is told at the end
+                out.note(warning.text)
             case WorkspaceLoaded(notes=notes) if sys.stderr.isatty():
                 for note in notes:
                     out.note(note)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -16,6 +16,7 @@ from rich.text import Text
 from harness.approvers.escape import lines, visible
 from harness.cli.card import card
 from harness.cli.refusal import refusal
+from harness.cli.unread import unread
 from harness.cli.words import duration, size
 from harness.cli.wrapping import paragraph
 from harness.values.calls import Call, Status
@@ -62,7 +63,7 @@ class Seen:
     started: RunStarted | None = None
     changed: WorkspaceChanged | None = None
     end: Finished | Failed | None = None
-    warnings: list[str] = field(default_factory=list[str])
+    unread: str = ""
 
 
 class Screen:
@@ -119,8 +120,8 @@ class Screen:
             case BudgetNotice():
                 self._line(f"  {event.used} % of the budget of {event.budget} is used", "yellow")
             case Warned():
-                self.seen.warnings.append(event.text)
-                self._line(f"  ! {event.text}", "yellow")
+                self.seen.unread = self.seen.unread or unread(event)
+                self._line(f"  ! {unread(event) or event.text}", "yellow")
             case WorkspaceChanged():
                 self.seen.changed = event
             case Finished() | Failed():

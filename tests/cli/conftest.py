@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,3 +93,27 @@ def script(tmp_path: Path) -> Callable[..., str]:
         return f"scripted:{path}"
 
     return write
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """Presses Ctrl-C a moment after the first command began; its record tells when."""
+
+    def press() -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            logs = tmp_path.glob("state/harness/sessions/*/events.jsonl")
+            if any(b'"tool.started"' in log.read_bytes() for log in logs):
+                break
+            time.sleep(0.02)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    @contextlib.contextmanager
+    def waiting() -> Iterator[None]:
+        thread = threading.Thread(target=press)
+        thread.start()
+        yield
+        thread.join()
+
+    return waiting

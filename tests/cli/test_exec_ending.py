@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-
 from harness.cli.exec import ending
 from harness.values.commands import ExitReason
 from harness.values.limits import MIB
@@ -28,23 +23,9 @@ def test_a_killed_command_never_ends_with_its_own_zero():
     )
 
 
-def test_an_interrupt_tells_how_to_see_what_was_changed(harness, repo, tmp_path):
-    """The box's own folder is not known here, so the record tells that the command began."""
-
-    def interrupt():
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            logs = tmp_path.glob("state/harness/sessions/*/events.jsonl")
-            if any(b'"tool.started"' in log.read_bytes() for log in logs):
-                break
-            time.sleep(0.02)
-        time.sleep(0.3)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    waiting = threading.Thread(target=interrupt)
-    waiting.start()
-    done = harness("exec", "--", "sh", "-c", "echo x > made; sleep 30")
-    waiting.join()
+def test_an_interrupt_tells_how_to_see_what_was_changed(harness, interrupted, tmp_path):
+    with interrupted():
+        done = harness("exec", "--", "sh", "-c", "echo x > made; sleep 30")
     assert done.code == 130
     (log,) = tmp_path.glob("state/harness/sessions/*")
     assert f"harness: 1 file changed: harness diff {log.name}\n" in done.err
