@@ -7,11 +7,14 @@ lease: a locked file per box, which the kernel lets go of when its holder dies.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import re
 import socket
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +23,8 @@ from harness.errors import SandboxError
 
 SETTLED = 60.0
 """Seconds after which a lease's file is certainly locked, if its holder lives."""
+_NAME = re.compile(r"[0-9a-f]{32}")
+_PID_DIGITS = 10
 
 
 class Life(StrEnum):
@@ -53,7 +58,7 @@ class Owner:
     def parse(cls, text: str) -> Owner | None:
         """The reverse of `str`; None for anything else."""
         parts = text.split(" ")
-        if len(parts) != 5 or not parts[3].isdecimal():
+        if len(parts) != 5 or not parts[3].isdecimal() or len(parts[3]) > _PID_DIGITS:
             return None
         host, boot, namespace, pid, started = parts
         return cls(host, boot, namespace, int(pid), started)
@@ -66,76 +71,122 @@ class Owner:
         if not self.boot or self.boot != here.boot or self.namespace != here.namespace:
             return Life.UNKNOWN
         started = _started(self.pid)
-        return Life.ALIVE if started == self.started and started else Life.DEAD
+        if not started:
+            return Life.ALIVE if _is_hidden(self.pid) else Life.DEAD
+        return Life.ALIVE if started == self.started else Life.DEAD
 
 
 class Lease:
     """A held lock on one box. Dies with the process."""
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, folder: int, box: str) -> None:
+        """Takes both descriptors over: the file's and its folder's."""
         self._descriptor: int | None = descriptor
-        self._path = path
+        self._folder = folder
+        self._box = box
 
     def release(self) -> None:
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
-        self._path.unlink(missing_ok=True)
+        _unlink(self._folder, self._box)
+        os.close(self._folder)
         os.close(descriptor)
 
 
 class Leases:
-    """Locks of this user on this machine, one file a box."""
+    """Locks of this user on this machine, one file a box.
+
+    A shared temporary folder lets others make ours first, so each visit opens the folder itself
+    and looks whose it is; in it only names of boxes (32 hex digits) are touched.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or _runtime_folder()
 
     def take(self, box: str) -> Lease:
         """Raises `SandboxError` when it cannot be had."""
-        path = self._folder / box
+        if _NAME.fullmatch(box) is None:
+            raise SandboxError(f"`{box[:80]}` is not the name of a box")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _require_own(self._folder)
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            with self._opened() as folder:
+                flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+                descriptor = os.open(box, flags, 0o600, dir_fd=folder)
+                kept = os.dup(folder)
         except OSError as fault:
             raise SandboxError(f"cannot keep a lease in {self._folder}: {fault}") from fault
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as fault:
             os.close(descriptor)
+            os.close(kept)
             raise SandboxError(f"another process holds the box `{box}`") from fault
-        return Lease(descriptor, path)
+        return Lease(descriptor, kept, box)
 
     def held(self, box: str) -> bool:
         """Whether a living process of this machine holds the box."""
-        if not box or not all(c.isalnum() for c in box):
-            return False
-        try:
-            descriptor = os.open(self._folder / box, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
+        with contextlib.suppress(OSError), self._opened() as folder:
+            return _is_locked(folder, box)
         return False
 
     def sweep(self, now: float) -> None:
-        """Remove files of dead holders. `now` is Unix time in seconds."""
-        try:
-            found = [p for p in self._folder.iterdir() if now - p.lstat().st_mtime > SETTLED]
-        except OSError:
-            return
-        for path in found:
-            if not self.held(path.name):
-                self.forget(path.name)
+        """Remove files of dead holders. `now` is Unix time in seconds. Never raises."""
+        with contextlib.suppress(OSError), self._opened() as folder:
+            for name in os.listdir(folder):  # noqa: PTH208 - pathlib knows no descriptors
+                if _is_old(folder, name, now) and not _is_locked(folder, name):
+                    _unlink(folder, name)
 
     def forget(self, box: str) -> None:
-        """Remove what a dead holder left."""
-        if box and all(c.isalnum() for c in box):
-            (self._folder / box).unlink(missing_ok=True)
+        """Remove what a dead holder left. Never raises."""
+        if _NAME.fullmatch(box) is not None:
+            with contextlib.suppress(OSError), self._opened() as folder:
+                _unlink(folder, box)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The folder, certainly ours. Raises `OSError`."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        folder = os.open(self._folder, flags)
+        try:
+            facts = os.fstat(folder)
+            if facts.st_uid != os.geteuid():
+                raise PermissionError(f"{self._folder} belongs to another user")
+            if facts.st_mode & 0o022:
+                raise PermissionError(f"{self._folder} is writable by others")
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _is_locked(folder: int, box: str) -> bool:
+    """Whether somebody has the lock. Raises `OSError` when there is no such file."""
+    if _NAME.fullmatch(box) is None:
+        return False
+    descriptor = os.open(box, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _is_old(folder: int, name: str, now: float) -> bool:
+    """Whether a name is a lease's whose holder, if it lives, has certainly locked it."""
+    if _NAME.fullmatch(name) is None:
+        return False
+    try:
+        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and now - facts.st_mtime > SETTLED
+
+
+def _unlink(folder: int, box: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(box, dir_fd=folder)
 
 
 def _runtime_folder() -> Path:
@@ -143,13 +194,6 @@ def _runtime_folder() -> Path:
     if runtime:
         return Path(runtime) / "harness-boxes"
     return Path(tempfile.gettempdir()) / f"harness-boxes-{os.geteuid()}"
-
-
-def _require_own(folder: Path) -> None:
-    """A shared temporary folder lets others make this one first."""
-    facts = folder.lstat()
-    if facts.st_uid != os.geteuid() or not stat.S_ISDIR(facts.st_mode) or facts.st_mode & 0o022:
-        raise PermissionError(f"{folder} is writable by others")
 
 
 def _text(path: Path) -> str:
@@ -164,6 +208,17 @@ def _namespace() -> str:
         return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
     except OSError:
         return ""
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether /proc keeps a process of another user from us (`hidepid`, proc(5))."""
+    if pid < 1 or os.access(f"/proc/{pid}/stat", os.R_OK):
+        return False
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError) as fault:
+        return isinstance(fault, PermissionError)
+    return True
 
 
 def _started(pid: int) -> str:

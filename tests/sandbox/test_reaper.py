@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,7 @@ HERE = Owner.current()
 DEAD = replace(HERE, pid=2**22 + 1, started="1")
 FAR = replace(HERE, boot="another-kernel")
 NOW = 1_000_000.0
+BOX = "abc0" * 8
 
 
 def row(**changes: object) -> reaper.BoxRow:
@@ -88,19 +92,19 @@ def test_other_text_is_no_owner(text: str) -> None:
 
 def test_a_lease_is_held_once_and_let_go(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "boxes")
-    lease = leases.take("abc")
-    assert leases.held("abc")
+    lease = leases.take(BOX)
+    assert leases.held(BOX)
     with pytest.raises(SandboxError, match="another process holds"):
-        leases.take("abc")
+        leases.take(BOX)
     lease.release()
     lease.release()
-    assert not leases.held("abc")
+    assert not leases.held(BOX)
 
 
 def test_a_lease_dies_with_its_process(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib\nfrom harness.sandbox.owner import Leases\n"
-        f"kept = Leases(pathlib.Path({str(tmp_path)!r})).take('abc')\n"
+        f"kept = Leases(pathlib.Path({str(tmp_path)!r})).take('{BOX}')\n"
         "print('held', flush=True)\nsys.stdin.read()"
     )
     child = subprocess.Popen(
@@ -109,23 +113,26 @@ def test_a_lease_dies_with_its_process(tmp_path: Path) -> None:
     assert child.stdin is not None
     assert child.stdout is not None
     assert child.stdout.readline() == b"held\n"
-    assert Leases(tmp_path).held("abc")
+    assert Leases(tmp_path).held(BOX)
     child.kill()
     child.wait()
     child.stdin.close()
     child.stdout.close()
-    assert not Leases(tmp_path).held("abc")
+    assert not Leases(tmp_path).held(BOX)
 
 
 def test_files_of_dead_holders_are_swept_and_others_stay(tmp_path: Path) -> None:
     leases = Leases(tmp_path / "boxes")
-    kept = leases.take("living")
-    for name in ("old", "young"):
+    living, old, young = "1" * 32, "2" * 32, "3" * 32
+    kept = leases.take(living)
+    for name in (old, young, "notes", "4" * 31, "A" * 32):
         (tmp_path / "boxes" / name).touch()
-    for name in ("old", "living"):
-        os.utime(tmp_path / "boxes" / name, (NOW, NOW))
+    for path in (tmp_path / "boxes").iterdir():
+        if path.name != young:
+            os.utime(path, (NOW, NOW))
     leases.sweep(NOW + 61)
-    assert {p.name for p in (tmp_path / "boxes").iterdir()} == {"living", "young"}
+    left = {p.name for p in (tmp_path / "boxes").iterdir()}
+    assert left == {living, young, "notes", "4" * 31, "A" * 32}
     kept.release()
 
 
@@ -142,7 +149,82 @@ def test_a_box_name_from_a_label_is_no_path(tmp_path: Path, box: str) -> None:
 def test_a_lease_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(SandboxError, match="writable by others"):
-        Leases(tmp_path).take("abc")
+        Leases(tmp_path).take(BOX)
+
+
+def _belongs_to_another(folder: Path) -> Path:
+    os.chown(folder, 12345, 12345)
+    return folder
+
+
+def _is_open_to_all(folder: Path) -> Path:
+    folder.chmod(0o777)
+    return folder
+
+
+def _is_a_link(folder: Path) -> Path:
+    (folder.parent / "link").symlink_to(folder)
+    return folder.parent / "link"
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.mark.parametrize(
+    "spoil", [pytest.param(_belongs_to_another, marks=AS_ROOT), _is_open_to_all, _is_a_link]
+)
+def test_a_lease_folder_that_is_not_ours_is_neither_believed_nor_emptied(
+    tmp_path: Path, spoil: Callable[[Path], Path]
+) -> None:
+    folder = tmp_path / "boxes"
+    folder.mkdir()
+    (folder / BOX).touch()
+    os.utime(folder / BOX, (NOW, NOW))
+    with (folder / BOX).open() as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        leases = Leases(spoil(folder))
+        assert not leases.held(BOX)
+    leases.sweep(NOW + 61)
+    leases.forget(BOX)
+    assert (folder / BOX).exists()
+    with pytest.raises(SandboxError, match="cannot keep a lease"):
+        leases.take("d" * 32)
+
+
+def test_what_cannot_be_removed_from_the_lease_folder_ends_nothing(tmp_path: Path) -> None:
+    leases = Leases(tmp_path)
+    (tmp_path / BOX).mkdir()
+    (tmp_path / ("b" * 32)).symlink_to("elsewhere")
+    leases.forget(BOX)
+    leases.sweep(NOW * 1e4)
+    assert not leases.held(BOX)
+    assert not leases.held("b" * 32)
+    Leases(tmp_path / "none").sweep(NOW)
+    Leases(tmp_path / "none").forget(BOX)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root and unshare"
+)
+def test_a_living_process_that_proc_hides_is_not_dead() -> None:
+    code = (
+        "import os, dataclasses\nfrom harness.sandbox.owner import Owner\n"
+        "here = Owner.current()\nos.setgroups([])\nos.setresgid(1000, 1000, 1000)\n"
+        "os.setresuid(1000, 1000, 1000)\n"
+        "assert not os.path.exists('/proc/1')\n"
+        "print(dataclasses.replace(here, pid=1).life(here).value)\n"
+        "print(dataclasses.replace(here, pid=4_000_000).life(here).value)"
+    )
+    script = f'mount -t proc -o hidepid=2 proc /proc && {sys.executable} -c "$0"; exit $?'
+    command = ("unshare", "--pid", "--fork", "--mount", "sh", "-c", script, code)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
+    if "mount" in done.stderr:
+        pytest.skip("no /proc can be mounted here")
+    assert done.stdout.split() == ["alive", "dead"], done.stderr
+
+
+def test_a_number_too_long_for_a_process_is_no_owner() -> None:
+    assert Owner.parse(f"a b c {'1' * 5000} e") is None
 
 
 def listing(owner: Owner, container: str = "c1", deadline: float = NOW) -> dict[str, object]:
