@@ -15,10 +15,11 @@ import tarfile
 
 from harness.errors import SandboxError
 from harness.sandbox.engine import Client, Engine, is_status, text_at
-from harness.sandbox.hardening import SUPERVISOR_MOUNT
+from harness.sandbox.hardening import SUPERVISOR, SUPERVISOR_MOUNT
 
 REPOSITORY = "sandbox-harness/supervisor"
 LABEL = "harness.supervisor"
+_NOT_THERE = ("no such file or directory", "executable file not found", "not found: no such file")
 
 
 def volume_name(binary: bytes) -> str:
@@ -57,6 +58,17 @@ async def ensure_volume(engine: Engine, binary: bytes) -> str:
     if not await has_volume(engine, binary):
         await engine.call("deliver the supervisor", lambda c: _fill(c, binary), deadline=60.0)
     return volume_name(binary)
+
+
+def lacks_supervisor(fault: SandboxError) -> bool:
+    """Whether a box could not start because the volume is empty. The engine answers 400 or 404,
+    and passes on its runtime's words: the quoted path, and that there is no such file."""
+    words = str(fault).lower()
+    return (
+        is_status(fault, 400, 404, 500)
+        and any(f"{quote}{SUPERVISOR}{quote}" in words for quote in '"`')
+        and any(told in words for told in _NOT_THERE)
+    )
 
 
 async def refill(engine: Engine, binary: bytes) -> None:

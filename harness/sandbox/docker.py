@@ -16,7 +16,7 @@ from harness.sandbox import hardening, reaper
 from harness.sandbox.admission import admit, docker_capabilities
 from harness.sandbox.attach import AttachPipe, attach
 from harness.sandbox.binary import supervisor_binary
-from harness.sandbox.delivery import ensure_volume, refill
+from harness.sandbox.delivery import ensure_volume, lacks_supervisor, refill
 from harness.sandbox.endpoint import Endpoint, discover
 from harness.sandbox.engine import Engine, flag_at, mapping_at, number_at, text_at
 from harness.sandbox.hardening import BoxPlan
@@ -24,6 +24,7 @@ from harness.sandbox.images import Image, Images, Progress
 from harness.sandbox.link import Link
 from harness.sandbox.owner import Lease, Leases, Owner
 from harness.sandbox.reaper import BoxRow, Reaped
+from harness.sandbox.running import expiry
 from harness.sandbox.supervised import SupervisedSandbox
 from harness.sandbox.watch import EventWatch, Sightings
 from harness.values.limits import WORKSPACE, BoxSpec, Capabilities
@@ -33,6 +34,9 @@ ORPHAN_SECONDS = 20.0
 REAP_EVERY = 60.0
 DEADLINE_SLACK = 60.0
 """Seconds past a box's wall limit after which anybody's reaper may take it."""
+FOR_EVER = 10 * 365 * 86400.0
+"""The deadline of a box without a limit, in seconds. Its owner's death ends it, and its own
+orphan clock."""
 
 
 class DockerBackend:
@@ -85,7 +89,7 @@ class DockerBackend:
         try:
             return await self._open(plan, watch, capabilities)
         except SandboxError as fault:
-            if hardening.SUPERVISOR not in str(fault):
+            if not lacks_supervisor(fault):
                 raise
         # the volume exists and lacks the program: whoever made it died half-way
         async with self._delivering:
@@ -116,7 +120,9 @@ class DockerBackend:
             reaper.RUN: run,
             reaper.BOX: secrets.token_hex(16),
             reaper.SPEC: hardening.spec_digest(spec, image.digest),
-            reaper.DEADLINE: str(int(time.time() + spec.limits.wall + DEADLINE_SLACK)),
+            reaper.DEADLINE: str(
+                int(time.time() + min(spec.limits.wall, FOR_EVER) + DEADLINE_SLACK)
+            ),
         }
         command = hardening.supervisor_command(self._orphan_seconds)
         return BoxPlan(spec, image.digest, image.facts, volume, command, labels)
@@ -188,8 +194,7 @@ class _Box:
         self._seen = self._watch.of(self._container)
         await self._start()
         hello = await link.open(token=secrets.token_bytes(32), orphan_seconds=orphan_seconds)
-        wall = self._plan.spec.limits.wall
-        self._expiry = asyncio.get_running_loop().call_later(wall, self._expired)
+        self._expiry = expiry(self._plan.spec.limits.wall, self._expired)
         return SupervisedSandbox(
             link,
             root=WORKSPACE,

@@ -22,6 +22,7 @@ from typing import cast
 from harness.errors import SandboxError, SandboxRefused
 from harness.sandbox.binary import supervisor_binary
 from harness.sandbox.link import Link
+from harness.sandbox.running import expiry
 from harness.sandbox.supervised import SupervisedSandbox
 from harness.values.limits import BoxSpec, Capabilities, Enforcement, Limits
 
@@ -110,12 +111,11 @@ class LocalSandbox(SupervisedSandbox):
             pipe.close()
             await _ended(process)
             raise
-        expiry = asyncio.get_running_loop().call_later(
-            spec.limits.wall, link.lost, "the box has reached the end of its time"
-        )
+        end = expiry(spec.limits.wall, lambda: link.lost("the box has reached the end of its time"))
 
         async def on_close() -> None:
-            expiry.cancel()
+            if end is not None:
+                end.cancel()
             await _ended(process)
             await asyncio.to_thread(_remove, root)
 

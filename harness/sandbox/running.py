@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from harness.errors import SandboxError, SandboxLost
@@ -149,6 +150,11 @@ async def settle(future: asyncio.Future[Exit] | asyncio.Future[Reply], seconds: 
         except asyncio.CancelledError:
             continue
     return future.done()
+
+
+def expiry(wall: float, expire: Callable[[], None]) -> asyncio.TimerHandle | None:
+    """The end of a box's time, in seconds from now; none for an infinite one."""
+    return None if wall == math.inf else asyncio.get_running_loop().call_later(wall, expire)
 
 
 def watchdog(seconds: float | None, expire: Callable[[], None]) -> asyncio.TimerHandle | None:

@@ -23,7 +23,8 @@ class Limits:
 
     `disk` and `inodes` bound the workspace, `scratch` bounds `/tmp`, `shm` bounds `/dev/shm`.
     `memory` is for processes alone: a backend that keeps files in memory adds their sizes.
-    `wall` bounds the life of the box; `output` what one command may print.
+    `wall` bounds the life of the box, and is infinite for one that waits for a person; `output`
+    bounds what one command may print.
     """
 
     cpus: float = 2.0

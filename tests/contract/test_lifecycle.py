@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import math
 import os
 import subprocess
 import sys
@@ -100,6 +101,20 @@ def test_a_box_that_is_killed_is_lost_with_evidence() -> None:
         with pytest.raises(SandboxLost):
             await box.stat("/workspace")
         await box.close()
+
+    play(scene)
+
+
+def test_a_box_without_a_wall_limit_waits_for_a_person_for_days() -> None:
+    async def scene(backend: DockerBackend) -> None:
+        spec = replace(SPEC, limits=replace(SMALL, wall=math.inf))
+        box = await backend.create(spec, run="patient")
+        (row,) = await containers(backend, "patient")
+        assert row.deadline is not None
+        assert row.deadline > time.time() + 365 * 86400
+        assert (await box.exec(ExecRequest(("true",)))).ok
+        await box.close()
+        assert await containers(backend, "patient") == []
 
     play(scene)
 

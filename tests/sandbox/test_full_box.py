@@ -72,15 +72,14 @@ def test_quiet_ends_what_left_its_group_and_what_still_runs() -> None:
         async with local_box() as box:
             left = await run(box, "setsid sleep 60 >/dev/null 2>&1 & echo $!")
             script = "trap '' TERM; sleep 61 & echo $!; sleep 62"
-            heard: list[bytes] = []
+            heard = asyncio.Queue[bytes]()
             running = asyncio.create_task(
-                box.exec(ExecRequest(("sh", "-c", script)), lambda _, data: heard.append(data))
+                box.exec(ExecRequest(("sh", "-c", script)), lambda _, data: heard.put_nowait(data))
             )
-            while not heard:
-                await asyncio.sleep(0.01)
+            child = int(await heard.get())
             await asyncio.gather(box.quiet(), box.quiet())
             assert not alive(int(left.stdout.data))
-            assert not alive(int(heard[0]))
+            assert not alive(child)
             assert (await running).reason is ExitReason.CANCELLED
             await box.quiet()
             assert (await run(box, "echo on")).stdout.data == b"on\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import os
 from pathlib import Path
 
@@ -96,6 +97,17 @@ def test_the_end_of_its_time_is_a_lost_box() -> None:
         try:
             with pytest.raises(SandboxLost, match="end of its time"):
                 await box.exec(shell("sleep 60"))
+        finally:
+            await box.close()
+
+    asyncio.run(go())
+
+
+def test_a_box_without_an_end_of_its_time_is_not_ended() -> None:
+    async def go() -> None:
+        box = await LocalSandbox.start(BoxSpec(limits=Limits(wall=math.inf)), binary=supervisor())
+        try:
+            assert (await box.exec(shell("sleep 0.3"))).ok
         finally:
             await box.close()
 
