@@ -20,7 +20,11 @@ Repo: TypeAlias = Annotated[
 ]
 Policy: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="read-only, ask-before-write, full-auto, bench, or a file."),
+    typer.Option(
+        metavar="NAME",
+        help="read-only, ask-before-write, full-auto, bench, or a file. If not given: "
+        "ask-before-write where a person is asked, else full-auto.",
+    ),
 ]
 Mode: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAME", help="The policy's table; its own name if not given.")
@@ -39,7 +43,14 @@ Env: TypeAlias = Annotated[
     typer.Option(metavar="NAME", help="A variable that enters the box; recorded by name only."),
 ]
 Cpus: TypeAlias = Annotated[str | None, typer.Option(metavar="N", help="Processors of the box.")]
-Memory: TypeAlias = Annotated[str | None, typer.Option(metavar="SIZE", help="Such as 2GiB.")]
+Memory: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Of processes, such as 2GiB. The workspace, /tmp and other files of the box are "
+        "kept in memory on top of it; `harness doctor` shows each limit.",
+    ),
+]
 Pids: TypeAlias = Annotated[str | None, typer.Option(metavar="N", help="Processes at once.")]
 Disk: TypeAlias = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Room for the workspace.")

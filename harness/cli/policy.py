@@ -24,13 +24,14 @@ policy = typer.Typer(help="Files of rules, checked and explained.", no_args_is_h
 
 @policy.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policy files.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files, or built-in names.")],
     as_json: options.Json = False,
 ) -> None:
     """Read each policy file as a run would, and name what is wrong with it or only odd.
 
     Exit code 2 if there is an error. Rows with an error still count on the safe side: an allow
-    is dropped, an ask or a deny covers more.
+    is dropped, an ask or a deny covers more. A fault of the whole file, such as broken YAML,
+    ends the check there.
     """
     from dataclasses import asdict
 
@@ -48,11 +49,13 @@ def _findings(path: Path) -> list[Finding]:
     from harness.policy.checking import Finding, check
     from harness.wiring.policies import beside, built_in, policy_file, surroundings
 
+    known = built_in()
     try:
-        source = policy_file(path)
+        named = str(path) in known and not path.exists()
+        source = known[str(path)] if named else policy_file(path)
     except PolicyError as fault:
         return [Finding("error", str(path), None, None, "file", fault.message)]
-    return check([source], surroundings(), built_in=built_in(), resolve=beside)
+    return check([source], surroundings(), built_in=known, resolve=beside)
 
 
 def _told(file: str, rows: list[Finding]) -> None:
@@ -93,7 +96,8 @@ def explain(
 ) -> None:
     """Say what a call would do, how it is judged, and why. Nothing runs.
 
-    There is no box here, so links count as what they are called.
+    There is no box here, so links count as what they are called. Exit code: 0 whatever the
+    verdict (`--json` has it as `effect`), 2 wrong usage or a policy that cannot be read.
     """
     from time import perf_counter
 

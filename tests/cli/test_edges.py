@@ -234,6 +234,43 @@ def test_a_session_that_was_tampered_with_fails_verification(harness, script, tm
     assert json.loads(found.out)["whole"] is False
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("run", "ask-before-write where a person is asked, else full-auto"),
+        ("run", "kept in memory on top of it"),
+        ("exec", "kept in memory on top of it"),
+        ("policy explain", "Exit code: 0 whatever the verdict"),
+    ],
+)
+def test_help_says_what_no_name_of_an_option_tells(harness, command, words):
+    shown = harness(*command.split(), "--help").out
+    assert words in " ".join(shown.split())
+
+
+def test_policy_check_takes_built_in_names_and_files_before_them(harness, repo):
+    done = harness("policy", "check", "full-auto", "read-only")
+    assert (done.code, done.err) == (0, "")
+    assert "full-auto: ok" in done.out
+    (repo / "full-auto").write_text("version: 2\n")
+    assert harness("policy", "check", "full-auto").code == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("{id: a, deny: {op: net.send}, why: no}", "put it in quotes"),
+        ("{id: a, deny: {op: net.send}, wy: x}", "the keys there are stand in docs/policy.md"),
+    ],
+)
+def test_a_faulty_row_is_told_with_the_next_step(harness, tmp_path, row, words):
+    path = tmp_path / "p.yaml"
+    path.write_text(f"version: 1\nname: p\nextends: [full-auto]\nrules:\n- {row}\n")
+    done = harness("policy", "check", str(path))
+    assert done.code == 2
+    assert words in " ".join(done.out.split())
+
+
 def test_policy_check_reads_all_files_and_fails_for_one(harness, tmp_path):
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("version: 1\nname: good\nextends: [full-auto]\n")
