@@ -48,7 +48,7 @@ Memory: TypeAlias = Annotated[
     typer.Option(
         metavar="SIZE",
         help="Of processes, such as 2GiB. The workspace, /tmp and other files of the box are "
-        "kept in memory on top of it; `harness doctor` shows each limit.",
+        "kept in memory on top of it; `harness doctor --config` shows each.",
     ),
 ]
 Pids: TypeAlias = Annotated[str | None, typer.Option(metavar="N", help="Processes at once.")]

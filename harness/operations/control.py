@@ -51,7 +51,7 @@ _SYSTEM = (
     "/etc/pip.conf", "/etc/npmrc", "/etc/ssh", "/etc/passwd", "/etc/shadow", "/etc/group",
     "/etc/apt", "/etc/udev", "/etc/xdg/autostart", "/etc/anacrontab", "/etc/hosts",
 )  # fmt: skip
-_POLICY_FOLDERS = (".harness",)
+_POLICY_FOLDERS = (".harness", ".harness.yaml")
 _POLICY_SEQUENCES = ((".config", "harness"),)
 
 _RUN_NAMES = frozenset(
