@@ -16,7 +16,7 @@ from harness.values.limits import MIB
 from harness.workspace import gitdir
 from harness.workspace.compare import Comparison, Loaded
 from harness.workspace.hidden import visible_name
-from harness.workspace.ignore import IgnoreFile, IgnoreRules
+from harness.workspace.ignore import IgnoreRules
 from harness.workspace.listing import Listing, uploaded
 from harness.workspace.names import parents, raw_path
 from harness.workspace.notes import Notes
@@ -75,10 +75,12 @@ class CopyWorkspace:
         """
         if self._loaded is None:
             return Changes()
+        self._loaded.rules.renew()
         listing = Listing(box, self._loaded.there)
         await listing.run()
         changes = await Comparison(self._loaded, box, listing.here).changes()
-        return replace(changes, notes=(*changes.notes, *listing.notes.lines()))
+        more = (*listing.notes.lines(), *self._loaded.rules.notes())
+        return replace(changes, notes=(*changes.notes, *more))
 
 
 async def _upload(box: Sandbox, uploads: list[Upload]) -> None:
@@ -141,7 +143,8 @@ class _Copy:
         if self._git is not None:
             self._tracked = gitdir.tracked(self._git, self._notes)
             exclude = gitdir.excluded(self._git)
-            self.rules.exclude = IgnoreFile(exclude) if exclude else None
+            if exclude:
+                self.rules.exclude(exclude)
         walk = Walk(self._root, self._limits, self.rules, self._tracked, self._notes)
         self._nested = walk.nested
         yield from walk.entries()
@@ -177,7 +180,7 @@ class _Copy:
             self._notes.say("the repository holds no files")
         if self._git is not None:
             self._report_state()
-        return self._notes.lines()
+        return (*self._notes.lines(), *self.rules.notes())
 
     def _report_state(self) -> None:
         if self._git is None or self._git.hashes != "sha1":

@@ -7,156 +7,87 @@ vouches for, so they run in RE2, where no pattern takes exponential time.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.values.limits import MIB
+from harness.workspace.globs import Pattern, read_pattern
 from harness.workspace.names import parents
+from harness.workspace.notes import Notes
 
 LARGEST = 1 << 20
 """Bytes of one ignore file that are read."""
 MOST_PATTERNS = 5_000
 LONGEST_PATTERN = 1024
+_LINES_AT_ONCE = 500
+_CHUNK = 64 << 10
+"""Bytes of expressions in one automaton; more automata are smaller than one large one."""
+_BASE_MEMORY = 256 << 10
+_MEMORY_A_BYTE = 96
+"""Bytes RE2 may take for each byte of expression: the program, and some states of it."""
 
-_CLASSES: Mapping[bytes, Callable[[int], bool]] = {
-    b"alnum": lambda b: chr(b).isalnum() and b < 128,
-    b"alpha": lambda b: chr(b).isalpha() and b < 128,
-    b"blank": lambda b: b in b" \t",
-    b"cntrl": lambda b: b < 32 or b == 127,
-    b"digit": lambda b: 48 <= b < 58,
-    b"graph": lambda b: 33 <= b < 127,
-    b"lower": lambda b: 97 <= b < 123,
-    b"print": lambda b: 32 <= b < 127,
-    b"punct": lambda b: 33 <= b < 127 and not chr(b).isalnum(),
-    b"space": lambda b: b in b" \t\n\r\v\f",
-    b"upper": lambda b: 65 <= b < 91,
-    b"xdigit": lambda b: b in b"0123456789abcdefABCDEF",
-}
+SECONDS = 20.0
 
 
-class _Malformed(ValueError):
-    """A pattern git would never match."""
+@dataclass
+class Budget:
+    """What one repository's ignore rules may still take: seconds of CPU, bytes of expressions,
+    patterns, and bytes of memory for the automata that are kept."""
 
+    seconds: float = SECONDS
+    size: int = 4 * MIB
+    patterns: int = 50_000
+    memory: int = 96 * MIB
 
-def _escaped(byte: int) -> bytes:
-    return b"\\x%02x" % byte
+    @property
+    def spent(self) -> bool:
+        return self.seconds <= 0
 
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self.seconds -= time.thread_time() - started
 
-def _bracket(glob: bytes, at: int) -> tuple[bytes, int]:
-    """Translate the bracket expression that opens before `at`; the class and where it ends."""
-    negated = glob[at : at + 1] in {b"!", b"^"}
-    at += negated
-    chosen: set[int] = set()
-    last: int | None = None
-    first = True
-    while True:
-        if at >= len(glob):
-            raise _Malformed
-        byte = glob[at]
-        if byte == 93 and not first:
-            break
-        first = False
-        if glob.startswith(b"[:", at):
-            end = glob.find(b":]", at)
-            members = _CLASSES.get(glob[at + 2 : end]) if end >= 0 else None
-            if members is None:
-                raise _Malformed
-            chosen.update(b for b in range(256) if members(b))
-            at, last = end + 2, None
-            continue
-        if byte == 45 and last is not None and glob[at + 1 : at + 2] not in {b"]", b""}:
-            at += 1
-            at += glob[at] == 92
-            if at >= len(glob):
-                raise _Malformed
-            chosen.update(range(last, glob[at] + 1))
-            at, last = at + 1, None
-            continue
-        at += byte == 92
-        if at >= len(glob):
-            raise _Malformed
-        last = glob[at]
-        chosen.add(last)
-        at += 1
-    members_of = set(range(256)) - chosen if negated else chosen
-    members_of.discard(47)
-    if not members_of:
-        raise _Malformed
-    return b"[" + b"".join(map(_escaped, sorted(members_of))) + b"]", at + 1
-
-
-def _stars(glob: bytes, at: int, anchored: bool) -> tuple[bytes, int]:
-    """Translate the run of stars at `at`; the expression and where it ends."""
-    end = at
-    while glob[end : end + 1] == b"*":
-        end += 1
-    opens = at == 0 or glob[at - 1] == 47
-    if anchored and end - at >= 2 and opens:
-        if glob[end : end + 1] == b"/":
-            return b"(?:.*/)?", end + 1
-        if end == len(glob):
-            return b".*", end
-    return b"[^/]*", end
-
-
-def _expression(glob: bytes, anchored: bool) -> bytes:
-    out: list[bytes] = []
-    at = 0
-    while at < len(glob):
-        byte = glob[at]
-        if byte == 42:
-            piece, at = _stars(glob, at, anchored)
-            out.append(piece)
-        elif byte == 63:
-            out.append(b"[^/]")
-            at += 1
-        elif byte == 91:
-            piece, at = _bracket(glob, at + 1)
-            out.append(piece)
-        else:
-            at += byte == 92
-            if at >= len(glob):
-                raise _Malformed
-            out.append(_escaped(glob[at]))
-            at += 1
-    return b"".join(out)
+    def admits(self, pattern: Pattern) -> bool:
+        """Take a pattern's share, if there is as much left."""
+        if self.patterns < 1 or self.size < len(pattern.expression):
+            return False
+        self.patterns -= 1
+        self.size -= len(pattern.expression)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
-class _Pattern:
-    expression: bytes
-    negated: bool
-    folders_only: bool
+class _Automaton:
+    """Patterns `first` to before `end` of a file. `found` is an RE2 set, in which one pattern
+    more matches everything, so that no match at all tells that RE2 gave up."""
+
+    first: int
+    end: int
+    found: Any
+    memory: int
 
 
-def _without_blanks(line: bytes) -> bytes:
-    """Drop blanks at the end, unless a backslash keeps one."""
-    bare = line.rstrip(b" ")
-    backslashes = len(bare) - len(bare.rstrip(b"\\"))
-    return bare + b" " if backslashes % 2 and len(bare) < len(line) else bare
+def _chunks(patterns: Sequence[Pattern]) -> Iterator[tuple[int, Sequence[Pattern]]]:
+    """Runs of patterns with at most `_CHUNK` bytes of expressions, the last run first."""
+    end = len(patterns)
+    while end:
+        first, size = end, 0
+        while first and (first == end or size + len(patterns[first - 1].expression) <= _CHUNK):
+            first -= 1
+            size += len(patterns[first].expression)
+        yield first, patterns[first:end]
+        end = first
 
 
-def _pattern(line: bytes) -> _Pattern | None:
-    line = _without_blanks(line)
-    if not line or line.startswith(b"#") or len(line) > LONGEST_PATTERN:
-        return None
-    negated = line.startswith(b"!")
-    glob = line[1:] if negated else line
-    folders_only = glob.endswith(b"/")
-    glob = glob[:-1] if folders_only else glob
-    anchored = b"/" in glob
-    glob = glob.removeprefix(b"/")
-    if not glob:
-        return None
-    try:
-        expression = _expression(glob, anchored)
-    except _Malformed:
-        return None
-    return _Pattern(expression if anchored else b"(?:.*/)?" + expression, negated, folders_only)
-
-
-def _compiled(patterns: list[tuple[int, _Pattern]]) -> Any:
-    """One automaton for all patterns, or None where there are none, or RE2 finds them too big."""
+def _compiled(first: int, patterns: Sequence[Pattern]) -> _Automaton | None:
+    """One automaton for some patterns, or None if RE2 finds them too big."""
     # Loaded by the runs that need it; it ships no types.
     re2: Any = importlib.import_module("re2")
     options = re2.Options()
@@ -164,51 +95,127 @@ def _compiled(patterns: list[tuple[int, _Pattern]]) -> Any:
     options.log_errors = False
     options.dot_nl = True
     options.never_capture = True
-    options.max_mem = 64 << 20
+    options.max_mem = _BASE_MEMORY + _MEMORY_A_BYTE * sum(len(p.expression) for p in patterns)
     found = re2.Set.FullMatchSet(options)
     try:
-        for _, pattern in patterns:
+        for pattern in patterns:
             found.Add(pattern.expression)
+        found.Add(b".*")
         found.Compile()
     except re2.error:
         return None
-    return found
+    return _Automaton(first, first + len(patterns), found, options.max_mem)
 
 
 class IgnoreFile:
-    """The patterns of one ignore file. Paths are relative to the folder it stands in."""
+    """The patterns of one ignore file. Paths are relative to the folder it stands in.
 
-    def __init__(self, text: bytes) -> None:
-        lines = text[:LARGEST].removeprefix(b"\xef\xbb\xbf").split(b"\n")[:MOST_PATTERNS]
-        parsed = (_pattern(line.removesuffix(b"\r")) for line in lines)
-        self._patterns: list[_Pattern] = [p for p in parsed if p is not None]
-        every = list(enumerate(self._patterns))
-        plain = [(i, p) for i, p in every if not p.folders_only]
-        self._sets: dict[bool, tuple[list[int], Any]] = {
-            True: ([i for i, _ in every], _compiled(every) if every else None),
-            False: ([i for i, _ in plain], _compiled(plain) if plain else None),
-        }
+    `cut` says what of the file is not used, or is empty.
+    """
+
+    def __init__(self, text: bytes, budget: Budget | None = None) -> None:
+        self._budget = budget or Budget()
+        self._patterns: list[Pattern] = []
+        self._automata: list[_Automaton] | None = None
+        self.cut = "" if len(text) < LARGEST else f"larger than {LARGEST // MIB} MiB"
+        lines = text[:LARGEST].removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        if len(lines) > MOST_PATTERNS + 1:
+            self.cut = f"more than {MOST_PATTERNS} lines"
+        for at in range(0, min(len(lines), MOST_PATTERNS), _LINES_AT_ONCE):
+            if self._budget.spent:
+                self.cut = "too slow"
+                return
+            with self._budget.timed():
+                self._parse(lines[at : min(at + _LINES_AT_ONCE, MOST_PATTERNS)])
+
+    def _parse(self, lines: list[bytes]) -> None:
+        for raw in lines:
+            line = raw.removesuffix(b"\r")
+            if len(line) > LONGEST_PATTERN:
+                self.cut = self.cut or f"lines of more than {LONGEST_PATTERN} bytes"
+                continue
+            pattern = read_pattern(line)
+            if pattern is None:
+                continue
+            if not self._budget.admits(pattern):
+                self.cut = "too many patterns in one repository"
+                return
+            self._patterns.append(pattern)
+
+    @property
+    def memory(self) -> int:
+        """Bytes the file's automata may take now."""
+        return sum(automaton.memory for automaton in self._automata or ())
+
+    def drop(self) -> None:
+        """Give the automata up until they are needed again."""
+        self._automata = None
 
     def verdict(self, path: bytes, *, folder: bool) -> bool | None:
         """True ignored, False taken back in by `!`, None when no pattern matches."""
-        numbers, found = self._sets[folder]
-        hits: list[int] | None = found.Match(path) if found is not None else None
-        if not hits:
+        if not self._patterns:
             return None
-        last: _Pattern = self._patterns[numbers[max(hits)]]
-        return not last.negated
+        if self._budget.spent:
+            self.cut = "too slow"
+            return None
+        with self._budget.timed():
+            return self._verdict(path, folder)
+
+    def _verdict(self, path: bytes, folder: bool) -> bool | None:
+        if self._automata is None:
+            made = [_compiled(first, chunk) for first, chunk in _chunks(self._patterns)]
+            self._automata = [automaton for automaton in made if automaton is not None]
+            if len(self._automata) < len(made):
+                self.cut = "too big"
+        for automaton in self._automata:
+            hits: list[int] | None = automaton.found.Match(path)
+            if hits is None:
+                self.cut = "too big"
+                continue
+            for number in sorted((automaton.first + hit for hit in hits), reverse=True):
+                if number == automaton.end:
+                    continue
+                pattern = self._patterns[number]
+                if folder or not pattern.folders_only:
+                    return not pattern.negated
+        return None
 
 
 @dataclass
 class IgnoreRules:
     """Every ignore file of a repository, by the folder it stands in (`b""` for the root)."""
 
-    exclude: IgnoreFile | None = None
+    budget: Budget = field(default_factory=Budget)
+    _exclude: IgnoreFile | None = None
     _files: dict[bytes, IgnoreFile] = field(default_factory=dict[bytes, IgnoreFile])
     _folders: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
+    _ready: dict[bytes, IgnoreFile] = field(default_factory=dict[bytes, IgnoreFile])
 
     def add(self, folder: bytes, text: bytes) -> None:
-        self._files[folder] = IgnoreFile(text)
+        self._files[folder] = IgnoreFile(text, self.budget)
+
+    def file(self, folder: bytes) -> IgnoreFile | None:
+        """The ignore file of a folder."""
+        return self._files.get(folder)
+
+    def exclude(self, text: bytes) -> None:
+        """Use the text of `.git/info/exclude`, which every `.gitignore` overrules."""
+        self._exclude = IgnoreFile(text, self.budget)
+
+    def renew(self) -> None:
+        """Give a new comparison the time that earlier ones had."""
+        self.budget.seconds = max(self.budget.seconds, SECONDS)
+
+    def notes(self) -> tuple[str, ...]:
+        """What of the rules is not used, so that files git would ignore are copied."""
+        notes = Notes()
+        named = {_name(folder): file for folder, file in self._files.items()}
+        if self._exclude is not None:
+            named[b".git/info/exclude"] = self._exclude
+        for name, file in named.items():
+            if file.cut:
+                notes.add(f"ignore rules not used in full ({file.cut})", name)
+        return notes.lines()
 
     def matches(self, path: bytes, *, folder: bool = False) -> bool:
         """Whether this very path is ignored, what lies above it set aside."""
@@ -219,11 +226,25 @@ class IgnoreRules:
             if rules is not None:
                 below = path[len(above) + 1 :] if above else path
                 verdict = rules.verdict(below, folder=folder)
+                self._keep(above, rules)
                 if verdict is not None:
                     return verdict
-        if self.exclude is not None:
-            return self.exclude.verdict(path, folder=folder) or False
+        if self._exclude is not None:
+            return self._exclude.verdict(path, folder=folder) or False
         return False
+
+    def _keep(self, folder: bytes, rules: IgnoreFile) -> None:
+        """Of the automata, those used last stay, as far as the memory goes."""
+        if self._ready.get(folder) is rules:
+            return
+        self._ready[folder] = rules
+        left = self.budget.memory - sum(file.memory for file in self._ready.values())
+        for oldest in list(self._ready)[:-1]:
+            if left >= 0:
+                break
+            dropped = self._ready.pop(oldest)
+            left += dropped.memory
+            dropped.drop()
 
     def ignored(self, path: bytes, *, folder: bool = False) -> bool:
         """Whether git would ignore the path: it, or a folder above it, is matched."""
@@ -238,3 +259,7 @@ class IgnoreRules:
             known = inherited or self.matches(path, folder=True)
             self._folders[path] = known
         return known
+
+
+def _name(folder: bytes) -> bytes:
+    return folder + b"/.gitignore" if folder else b".gitignore"
