@@ -16,7 +16,7 @@ from harness.values.limits import MIB
 from harness.workspace.flags import flags, name_flags
 from harness.workspace.ignore import IgnoreRules
 from harness.workspace.lines import Effort
-from harness.workspace.litter import is_litter
+from harness.workspace.litter import is_litter, marked_folders
 from harness.workspace.names import (
     has_git_part,
     is_git_name,
@@ -104,6 +104,7 @@ class Comparison:
         self._loaded = loaded
         self._box = box
         self._now = now
+        self._marked = marked_folders(now, loaded.ours)
         self._notes = Notes()
         self._ignored = 0
         self._size = 0
@@ -171,7 +172,7 @@ class Comparison:
             return True
         if self._loaded.kept.get(path) is not None:
             return False
-        left = is_litter(path) or self._loaded.rules.ignored(path)
+        left = is_litter(path, self._marked) or self._loaded.rules.ignored(path)
         self._ignored += left
         return left
 

@@ -252,6 +252,20 @@ def test_litter_that_nobody_reviews_is_counted_and_no_part_of_the_patch(
     assert (changes.files, changes.ignored, changes.patch) == ((), 1, b"")
 
 
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "CACHEDIR.TAG"])
+def test_a_new_folder_that_says_it_is_a_cache_is_litter(bench: Bench, mark: str) -> None:
+    write({b"old/a": ("file", b"x"), b"b": ("file", b"x")}, bench.repo)
+    bench.load()
+    for folder in ("env", "old", "."):
+        write(
+            {f"{folder}/{mark}".encode(): ("file", b"x"), f"{folder}/d/n".encode(): ("file", b"x")},
+            bench.inside,
+        )
+    changes = bench.changes()
+    assert [c.path for c in changes.files] == sorted([mark, "d/n", f"old/{mark}", "old/d/n"])
+    assert changes.ignored == 2
+
+
 def test_litter_that_was_loaded_stays_part_of_the_patch_and_is_held_back(bench: Bench) -> None:
     cached = b"__pycache__/a.cpython-311.pyc"
     write({cached: ("file", b"\0one"), b"node_modules/x.js": ("file", b"1\n")}, bench.repo)
