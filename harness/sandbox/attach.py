@@ -13,10 +13,8 @@ from collections.abc import Callable
 
 from harness.errors import EngineUnavailable
 from harness.sandbox.endpoint import Endpoint
+from harness.sandbox.streams import BUFFER, Stream
 
-BUFFER = 256 * 1024
-HIGH_WATER = 1 << 20
-"""Bytes on their way out before `drain` waits."""
 HEAD_LIMIT = 16 * 1024
 """Bytes of a reply's head. The engine is trusted, and still gets no unbounded buffer."""
 DIAGNOSTICS = 4 * 1024
@@ -61,25 +59,20 @@ class Frames:
         self._left = int.from_bytes(head[4:8], "big")
 
 
-class AttachProtocol(asyncio.BufferedProtocol):
-    """Reads as fast as bytes come and hands them on at once; never waits for a consumer."""
+class AttachProtocol(Stream):
+    """The attached stream, without its head and its framing."""
 
     def __init__(self, request: bytes) -> None:
+        super().__init__()
         self._request = request
         self._feed: Feed | None = None
         self._lost: Lost | None = None
         self._reason = ""
         self._early = bytearray()
-        self._buffer = bytearray(BUFFER)
-        self._view = memoryview(self._buffer)
         self._head: bytearray | None = bytearray()
         self._diagnostics = bytearray()
         self._frames = Frames(self._out, self._diagnose)
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._transport: asyncio.Transport | None = None
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.closed = asyncio.Event()
 
     @property
     def diagnostics(self) -> str:
@@ -95,16 +88,10 @@ class AttachProtocol(asyncio.BufferedProtocol):
             lost(self._reason)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=HIGH_WATER)
-        transport.write(self._request)
+        super().connection_made(transport)
+        self.write(self._request)
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        return self._view
-
-    def buffer_updated(self, nbytes: int) -> None:
-        data = self._view[:nbytes]
+    def taken(self, data: memoryview) -> None:
         try:
             if self._head is not None:
                 data = self._read_head(data)
@@ -112,31 +99,8 @@ class AttachProtocol(asyncio.BufferedProtocol):
         except ValueError as fault:
             self._fail(str(fault))
 
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, exc: Exception | None) -> None:
+    def ended(self, exc: Exception | None) -> None:
         self._fail("the engine closed the stream" if exc is None else f"the stream broke: {exc}")
-        self._writable.set()
-        self.closed.set()
-
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
-
-    async def drain(self) -> None:
-        await self._writable.wait()
-
-    def close(self) -> None:
-        """Drop the connection at once: what is queued for a box that ends is of no use."""
-        if self._transport is not None:
-            self._transport.abort()
 
     def _read_head(self, data: memoryview) -> memoryview:
         head = self._head

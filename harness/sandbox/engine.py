@@ -12,13 +12,13 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from harness.errors import EngineUnavailable, HarnessError, ImageMissing, SandboxError
 from harness.sandbox.endpoint import Endpoint, discover
 from harness.sandbox.relay import SshRelay
+from harness.sandbox.threads import Threads
 
 T = TypeVar("T")
 Facts = Mapping[str, Any]
@@ -110,7 +110,7 @@ class Engine:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._relay: SshRelay | None = None
-        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="engine")
+        self._threads = Threads(4, "engine")
         self._client: Client | None = None
         self._starting = asyncio.Lock()
         self._info: Facts | None = None
@@ -143,12 +143,11 @@ class Engine:
         return self.endpoint if self._relay is None else self._relay.socket
 
     async def close(self) -> None:
-        """Let go of threads and connections; running calls are not waited for."""
+        """Let go of connections. Nobody waits for calls that run, not even the program's end."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
             client.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
         if self._relay is not None:
             await self._relay.close()
 
@@ -194,12 +193,12 @@ class Engine:
     async def _run(self, what: str, job: Callable[[], T], deadline: float) -> T:
         if self._closed:
             raise EngineUnavailable(f"cannot {what}: the connection to the engine was closed")
-        loop = asyncio.get_running_loop()
         try:
-            future = loop.run_in_executor(self._pool, _translated, what, job, self.endpoint)
             # not wait_for, which in Python 3.11 can swallow a cancellation
             async with asyncio.timeout(deadline):
-                return await future
+                return await self._threads.run(
+                    functools.partial(_translated, what, job, self.endpoint)
+                )
         except EngineUnavailable as fault:
             if self._relay is None or not self._relay.complaint:
                 raise

@@ -17,62 +17,38 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import cast
 
 from harness.errors import SandboxError, SandboxRefused
 from harness.sandbox.binary import supervisor_binary
 from harness.sandbox.link import Link
 from harness.sandbox.running import expiry
+from harness.sandbox.streams import Stream
 from harness.sandbox.supervised import SupervisedSandbox
 from harness.values.limits import BoxSpec, Capabilities, Enforcement, Limits
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENFORCED = {"nofile": Enforcement.HARD, "wall": Enforcement.SOFT, "output": Enforcement.SOFT}
 _ORPHAN_SECONDS = 15.0
-_HIGH_WATER = 1 << 20
 _CLOSE_SECONDS = 8.0
 
 
-class SocketPipe(asyncio.BufferedProtocol):
-    """A link's transport over a stream socket: reads into one buffer, never waits for anyone."""
+class SocketPipe(Stream):
+    """A link's transport over a stream socket."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray(256 * 1024)
-        self._transport: asyncio.Transport | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
+        super().__init__()
         self.link: Link | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
-
-    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's signature
-        return self._buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def taken(self, data: memoryview) -> None:
         if self.link is not None:
-            self.link.feed(memoryview(self._buffer)[:nbytes])
+            self.link.feed(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._writable.set()
+    def ended(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason is always the same
         if self.link is not None:
             self.link.lost("the supervisor has ended")
 
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
-
-    def write(self, data: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
-
-    async def drain(self) -> None:
-        await self._writable.wait()
-
     def close(self) -> None:
+        """What is on its way out still goes: the supervisor's own end is to be in order."""
         if self._transport is not None:
             self._transport.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import deque
 from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import quote
@@ -19,8 +20,20 @@ from harness.sandbox.endpoint import Endpoint
 from harness.sandbox.reaper import OWNER
 
 LINE_LIMIT = 256 * 1024
+LAST = 64
+"""Events remembered, so that one that comes twice counts once."""
 PATIENCE = 10.0
 """Seconds for the engine to begin sending."""
+
+_BROKEN = (
+    EngineUnavailable,
+    OSError,
+    ValueError,
+    EOFError,
+    asyncio.LimitOverrunError,
+    RecursionError,
+)
+"""What a connection may end with; `EOFError` covers asyncio's incomplete reads."""
 
 
 @dataclass(slots=True)
@@ -48,6 +61,7 @@ class EventWatch:
         filters = {"type": ["container"], "event": ["oom", "die"], "label": [f"{OWNER}={owner}"]}
         self._target = f"/v{api}/events?filters={quote(json.dumps(filters))}"
         self._since = ""
+        self._last: deque[bytes] = deque(maxlen=LAST)
         self._seen: dict[str, Sightings] = {}
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
@@ -79,7 +93,7 @@ class EventWatch:
     async def _follow(self) -> None:
         pause = 0.1
         while True:
-            with contextlib.suppress(EngineUnavailable, OSError, ValueError, EOFError):
+            with contextlib.suppress(*_BROKEN):
                 await self._listen()
                 pause = 0.1
             self._listening.clear()
@@ -111,7 +125,8 @@ class EventWatch:
         if not isinstance(value, dict):
             return
         event = cast("dict[str, object]", value)
-        self._since = str(event.get("time", ""))
+        if self._is_repeated(event, line):
+            return
         seen = self._seen.get(str(event.get("id", "")))
         if seen is None:
             return
@@ -120,6 +135,19 @@ class EventWatch:
         elif event.get("Action") == "die":
             seen.exit_code = _exit_code(event)
             seen.died.set()
+
+    def _is_repeated(self, event: dict[str, object], line: bytes) -> bool:
+        """Whether it came before: a new connection begins with the event the last ended with."""
+        moment = event.get("timeNano")
+        if not isinstance(moment, int) or isinstance(moment, bool):
+            self._since = str(event.get("time", ""))
+            return False
+        seconds, rest = divmod(moment, 1_000_000_000)
+        self._since = f"{seconds}.{rest:09d}"
+        if line in self._last:
+            return True
+        self._last.append(line)
+        return False
 
 
 async def _piece(reader: asyncio.StreamReader, *, chunked: bool) -> bytes:

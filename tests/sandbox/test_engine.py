@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from harness.errors import EngineUnavailable, ImageMissing, SandboxError
 from harness.sandbox.endpoint import Endpoint
 from harness.sandbox.engine import TRANSLATED, Engine, EngineStatus, numbers, translate
 from tests.sandbox.engines import serving
+from tests.sandbox.supervising import ROOT
 
 HERE = Endpoint("unix", "test", path="/run/x.sock")
 
@@ -114,6 +117,48 @@ def test_a_call_has_a_deadline(tmp_path: Path) -> None:
             engine = Engine(endpoint)
             with pytest.raises(EngineUnavailable, match=r"did not dawdle within 0\.05 s"):
                 await engine.call("dawdle", lambda _: time.sleep(0.3), deadline=0.05)
+            await engine.close()
+
+    asyncio.run(go())
+
+
+LEAVING = """
+import asyncio, sys, time
+from pathlib import Path
+from harness.sandbox.engine import Engine
+from tests.sandbox.engines import serving
+
+async def go():
+    async with serving(Path(sys.argv[1]), {}) as (_, endpoint):
+        engine = Engine(endpoint)
+        await engine.api_version()
+        build = asyncio.create_task(engine.call("build", lambda _: time.sleep(60), deadline=900))
+        await asyncio.sleep(0.2)
+        if sys.argv[2] == "cancelled":
+            build.cancel()
+        await engine.close()
+
+asyncio.run(go())
+"""
+
+
+@pytest.mark.parametrize("build", ["cancelled", "running"])
+def test_a_slow_answer_does_not_hold_up_the_end_of_the_program(tmp_path: Path, build: str) -> None:
+    started = time.monotonic()
+    command = (sys.executable, "-c", LEAVING, str(tmp_path), build)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, timeout=30, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - started < 15
+
+
+def test_what_a_job_raises_reaches_who_waits_for_it(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with serving(tmp_path, {}) as (_, endpoint):
+            engine = Engine(endpoint)
+            with pytest.raises(ZeroDivisionError):
+                await engine.call("divide", lambda _: 1 / 0)
             await engine.close()
 
     asyncio.run(go())

@@ -112,9 +112,52 @@ def test_a_lost_connection_is_made_again_from_where_it_was(tmp_path: Path) -> No
     asyncio.run(go())
 
 
+def timed(action: str, nanoseconds: int, **attributes: str) -> bytes:
+    value = json.loads(event(action, **attributes))
+    return json.dumps({**value, "timeNano": nanoseconds}).encode() + b"\n"
+
+
+def test_an_event_that_comes_again_after_a_reconnection_counts_once(tmp_path: Path) -> None:
+    async def go() -> None:
+        moment = 7_000_000_123
+        last = timed("oom", moment)
+        first = [HEAD, chunk(timed("oom", moment - 5)), chunk(last)]
+        second = [HEAD, chunk(last), chunk(timed("oom", moment + 1)), chunk(event("die"))]
+        async with events(tmp_path, first, second) as (watch, asked):
+            seen = watch.of("c1")
+            await watch.start()
+            await asyncio.wait_for(seen.died.wait(), 5)
+            assert seen.ooms == 3
+            assert asked[1].endswith("&since=7.000000123")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("endless", [b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000])
+def test_an_answer_without_an_end_of_head_does_not_end_the_watch(
+    tmp_path: Path, endless: bytes
+) -> None:
+    async def go() -> None:
+        good = [HEAD, chunk(event("die", exitCode="3"))]
+        async with events(tmp_path, [endless], good) as (watch, _):
+            seen = watch.of("c1")
+            await watch.start()
+            await asyncio.wait_for(seen.died.wait(), 5)
+            assert seen.exit_code == 3
+
+    asyncio.run(go())
+
+
 @pytest.mark.parametrize(
     "noise",
-    [b"zz\r\n", chunk(b"not json\n"), chunk(b"[]\n"), b"ffffffff\r\n", chunk(b'{"id": 3}\n')],
+    [
+        b"zz\r\n",
+        chunk(b"[" * 100_000 + b"\n"),
+        chunk(b"not json\n"),
+        chunk(b"[]\n"),
+        b"ffffffff\r\n",
+        chunk(b'{"id": 3}\n'),
+    ],
 )
 def test_noise_does_not_end_the_watch(tmp_path: Path, noise: bytes) -> None:
     async def go() -> None:
