@@ -13,7 +13,7 @@ demo: setup ## an agent fixes a real package in a box, and is refused what it sh
 	@$(PY) demo/run.py
 
 test: setup ## the whole suite, with real containers
-	$(PY) -m pytest -m "not live" --hypothesis-profile whole
+	$(PY) -m pytest -n 0 -m "not live" --hypothesis-profile whole
 
 check: setup ## formatting, lint, types, layers, dependencies
 	.venv/bin/ruff format --check .

@@ -97,6 +97,11 @@ class PlainBox:
     async def resolve_links(self, paths: Sequence[str]) -> Links:
         return {path: path for path in paths}
 
+    async def quiet(self) -> None:
+        self.quieted = True
+
+    quieted = False
+
 
 class UnchangedWorkspace:
     """A workspace in which nothing ever changes; `asked` counts checkpoints."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.errors import WireProtocol
+from harness.errors import FileFault, WireProtocol
 from harness.loop.parts import Parts
 from harness.values.changes import Changes
-from harness.values.events import BudgetNotice, ChangedFile, NoteAdded, WorkspaceChanged
+from harness.values.events import BudgetNotice, ChangedFile, NoteAdded, Warned, WorkspaceChanged
 from harness.values.outcomes import LoopStop
 from harness.values.wire import Branch
 
@@ -31,8 +31,12 @@ async def checkpoint(parts: Parts) -> None:
     seen = session.state.effects
     if seen == session.checked:
         return
-    changes = await parts.workspace.changes(parts.box)
     session.checked = seen
+    try:
+        changes = await parts.workspace.changes(parts.box)
+    except FileFault as fault:
+        await session.append(Warned("checkpoint_failed", str(fault)))
+        return
     known = session.state.changed
     if known is None and not (changes.files or changes.notes):
         return

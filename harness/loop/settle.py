@@ -68,14 +68,20 @@ async def _close(ending: Ending, fault: BaseException | None) -> None:
     for call in tuple(session.state.open.values()):
         await session.append(_unanswered(call.id, call.tool, call.id in session.state.started))
     try:
-        if not isinstance(fault, SandboxError):
+        if not isinstance(fault, SandboxLost):
             await _last_checkpoint(ending.parts)
     finally:
         await session.append(last_record(ending.outcome(), fault), durable=True)
 
 
 async def _last_checkpoint(parts: Parts) -> None:
+    """The patch as it is once nothing runs any more, whatever was left in the background."""
+    session = parts.session
+    if not session.state.effects:
+        return
+    session.checked = 0
     try:
+        await parts.box.quiet()
         await checkpoint(parts)
     except SandboxError as fault:
         await parts.session.append(Warned("checkpoint_failed", str(fault)))

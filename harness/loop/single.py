@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from harness.loop.append import append
 from harness.loop.execute import execute
-from harness.loop.maintain import checkpoint
 from harness.loop.parts import Parts
 from harness.loop.resolve import Refused, resolve
 from harness.loop.settle import settle
@@ -23,7 +22,6 @@ async def run_one(call: Call, task: str, parts: Parts) -> tuple[Outcome, Refused
         await parts.session.append(message, durable=True)
         resolved = await resolve(call, parts)
         await append(await execute([resolved], parts), parts)
-        await checkpoint(parts)
         refused = resolved if isinstance(resolved, Refused) else None
         ending.stop = LoopStop.REFUSED if refused else LoopStop.COMPLETED
     return ending.outcome(), refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -117,7 +118,9 @@ class Opening:
 def _spec(plan: Plan) -> BoxSpec:
     config = plan.config
     limits, duration = config.limits, config.budgets.duration
-    if duration is not None:
+    if plan.policy.attended:
+        limits = replace(limits, wall=math.inf)  # a person may take any time to answer
+    elif duration is not None:
         limits = replace(limits, wall=min(limits.wall, duration) + CLOSING)
     need = plan.needs_box and not config.assume_isolated
     return BoxSpec(

@@ -6,15 +6,25 @@ import asyncio
 
 import pytest
 
-from harness.errors import SandboxLost, SessionStorage, WireProtocol
+from harness.errors import FileFault, SandboxLost, SessionStorage, WireProtocol
 from harness.loop.execute import SIDE_BY_SIDE
 from harness.loop.parts import Parts
 from harness.loop.run import run
+from harness.ports import Sandbox
 from harness.sessions.clock import FixedClock
 from harness.sessions.memory import MemoryLog
 from harness.values.calls import Args, Status, ToolOutput
+from harness.values.changes import Changes
 from harness.values.decisions import Effect
-from harness.values.events import Event, Failed, Finished, ToolCompleted, ToolResolved, ToolStarted
+from harness.values.events import (
+    Event,
+    Failed,
+    Finished,
+    ToolCompleted,
+    ToolResolved,
+    ToolStarted,
+    Warned,
+)
 from harness.values.limits import Budgets
 from harness.values.outcomes import LoopStop
 from tests.fakes import (
@@ -434,7 +444,32 @@ def test_a_checkpoint_is_taken_once_after_a_turn_that_may_have_written() -> None
         workspace=workspace,
     )
     asyncio.run(run("go", made))
-    assert workspace.asked == 1
+    assert workspace.asked == 2, "once after the turn that wrote, once when nothing runs any more"
+    assert made.box.quieted  # type: ignore[attr-defined]
+
+
+def test_a_run_that_only_looked_takes_no_checkpoint() -> None:
+    workspace = UnchangedWorkspace()
+    look = echo("look", read_only=True)
+    made = parts(
+        script({"calls": [call_of("look")]}, {"text": "done"}), [look], workspace=workspace
+    )
+    asyncio.run(run("go", made))
+    assert workspace.asked == 0
+
+
+def test_changes_that_cannot_be_read_are_told_and_end_no_run() -> None:
+    class Unreadable(UnchangedWorkspace):
+        async def changes(self, box: Sandbox) -> Changes:
+            raise FileFault("too_large", "/workspace", "too many names")
+
+    made = parts(
+        script(*[{"calls": [call_of("echo")]}] * 2, {"text": "done"}), workspace=Unreadable()
+    )
+    assert asyncio.run(run("go", made)).stop is LoopStop.COMPLETED
+    told = [e for e in events(made) if isinstance(e, Warned)]
+    assert told
+    assert {e.code for e in told} == {"checkpoint_failed"}
 
 
 def test_call_ids_are_ours_and_unique_whatever_the_provider_sends() -> None:
