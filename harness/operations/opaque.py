@@ -1,28 +1,35 @@
 """Search text that nobody could read for what it may still name.
 
-Continuations, quotes and backslashes are removed, and the rest is taken word by word. What
-is found only ever adds classes: text that cannot be read is never less risky for it.
+What a shell may remove (continuations, quotes, the opening of an expansion) is marked, and each
+word is searched with the marked places closed and as borders. What is found only ever adds
+classes: text that cannot be read is never less risky for it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import product
 
 from harness.operations.control import is_control_path
-from harness.operations.paths import MAX_PATH
+from harness.operations.deletions import find_deletions
+from harness.operations.paths import MAX_PATH, absolute, normal
 from harness.operations.places import Places
 from harness.operations.secrets import is_secret_path
 from harness.operations.specifications import Commands
-from harness.values.operations import Access, Op, Operation, Origin
+from harness.values.operations import Op, Operation, Origin
 
-_TOKEN = re.compile(r"[^\s;&|<>()`,\[\]{}]+|[;&|\n]|[(){}`]")
-_HOME = re.compile(r"\$HOME\b|\$\{HOME\}")
-_BLANK = re.compile(r"\$IFS\b|\$\{IFS\}")
-_SHAPE = re.compile(r"[^\s;&|<>(){}`,=:\[\]]+")
-_URL = re.compile(r"\b(?:https?|git|ssh|ftp)://\S+")
+JOINED, QUOTE, OPENING = "\x01", "\x02", "\x03"
+"""Marks. Shell text that holds control characters is refused before it comes here."""
+_MARKS = (JOINED, QUOTE, OPENING)
+_QUOTES = re.compile(r"\$?['\"]|\\")
+_DEFAULT = re.compile(r"\$\{[!#]?\w+(?:\[[^\]\s]*\])?:?[-=+?]([^${}]*)\}")
+_OPENING = re.compile(r"\$\{[!#]?\w+(?:\[[^\]\s]*\])?:?[-=+?]|\$[@*]")
+_TOKEN = re.compile(
+    r"[^\s;&|<>()`,\[\]{}]+|[;&|\n()`]|(?<![^\s;&|()])[{}](?![^\s;&|()])"
+)  # fmt: skip
+_BORDER = re.compile(r"[=:!@$?+#]")
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)*\.(key|env)")
 _STEMS = frozenset(
     {
@@ -31,50 +38,101 @@ _STEMS = frozenset(
     }
 )  # fmt: skip
 _COMMONLY_READ = ("/etc/passwd", "/etc/group", "/etc/hosts", "/etc/apt", "/etc/profile")
-_WORKSPACE = re.compile(r"\$PWD\b|\$\{PWD\}")
 SEPARATORS = frozenset(";&|\n(){}`")
-_NAMING = frozenset({"-path", "-ipath", "-name", "-iname", "-wholename", "-iwholename"})
-_LEAVING_OUT = ("--exclude", "--ignore", "-g!", "!", ":!")
+_LEFT_OUT = re.compile(r"(?:--(?:exclude|ignore)(?:-[a-z]+)*=|-g!|:?!)[\w.*?/-]+")
+_FINDING = re.compile(r"(?:^|(?<=[;&|\n]))[ \t]*find\b[^;&|\n<>]*")
+_NAMED = re.compile(
+    r"(-i?name|-i?path|-i?wholename)[ \t]+(['\"]?)[\w.*?/@-]+\2(?=[ \t\n;&|]|$)"
+)  # fmt: skip
+_ACTING = re.compile(r"-(?:exec|ok|delete|fprint|fls)")
+_ODDLY_QUOTED = re.compile(r"[\\$`()]")
+_SIMPLE_QUOTES = re.compile(r"'[\w.*?/@%+=~^-]*'|\"[\w.*?/@%+=~^-]*\"")
 _ENDING = "*?"
-_REACH = 16
-"""How many words options may take before a subcommand."""
+
+
+def _variable(name: str) -> re.Pattern[str]:
+    letters = f"{JOINED}*".join(name)
+    return re.compile(rf"\${JOINED}*(?:{letters}\b|\{{{letters}\b[^${{}}]*\}})")
+
+
+_HOME, _BLANK, _WORKSPACE = _variable("HOME"), _variable("IFS"), _variable("PWD")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Cleaned text: its words in order, separators among them."""
+    """Marked text: its words in order, separators among them. `wholes` are the words each may
+    be, `pieces` what stands in those between borders."""
 
+    marked: str
     tokens: tuple[str, ...]
+    wholes: Mapping[str, tuple[str, ...]]
+    pieces: Mapping[str, tuple[str, ...]]
 
     @property
     def words(self) -> Iterator[str]:
-        return (token for token in self.tokens if token not in SEPARATORS)
+        """Everything the text may hold as a word."""
+        for token, wholes in self.wholes.items():
+            yield from wholes
+            yield from self.pieces[token]
 
-    def segment(self, at: int) -> Iterator[str]:
-        """The words from `at` to the next separator."""
-        while at < len(self.tokens) and self.tokens[at] not in SEPARATORS:
-            yield self.tokens[at]
-            at += 1
+    def forms(self, token: str) -> tuple[str, ...]:
+        return self.wholes.get(token, ()) + self.pieces.get(token, ())
 
 
 def clean(text: str, home: str, root: str) -> Text:
     """The text as it is searched."""
-    bare = text.replace("\\\n", "")
-    bare = bare.replace("'", "").replace('"', "").replace("\\", "")
-    bare = _BLANK.sub(" ", _WORKSPACE.sub(root, _HOME.sub(home, bare)))
-    return Text(tuple(_TOKEN.findall(bare)))
+    marked = _QUOTES.sub(QUOTE, text.replace("\\\n", JOINED))
+    marked = _BLANK.sub(" ", _WORKSPACE.sub(lambda _: root, _HOME.sub(lambda _: home, marked)))
+    for _ in range(3):
+        marked, count = _DEFAULT.subn(rf"{OPENING}\1{OPENING}", marked)
+        if not count:
+            break
+    marked = _OPENING.sub(OPENING, marked)
+    tokens = tuple(_TOKEN.findall(marked))
+    wholes = {token: _wholes(token) for token in dict.fromkeys(tokens) if token not in SEPARATORS}
+    return Text(marked, tokens, wholes, {token: _pieces(of) for token, of in wholes.items()})
+
+
+def _wholes(token: str) -> tuple[str, ...]:
+    """The words a token may be: each kind of mark once closed and once a border."""
+    present = [mark for mark in _MARKS if mark in token]
+    if not present:
+        return (token,)
+    found: dict[str, None] = {}
+    for fillings in product(("", " "), repeat=len(present)):
+        shown = token
+        for mark, filling in zip(present, fillings, strict=True):
+            shown = shown.replace(mark, filling)
+        found.update(dict.fromkeys(shown.split(" ")))
+    return tuple(word for word in found if word)
+
+
+def _pieces(wholes: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands between borders, also without leading dashes and behind a short option."""
+    found: dict[str, None] = {}
+    for whole in wholes:
+        for piece in _BORDER.split(whole):
+            found[piece] = None
+            if piece[:1] == "-":
+                found[piece.lstrip("-")] = None
+                if piece[1:2] != "-":
+                    found[piece[2:]] = None
+    return tuple(piece for piece in found if piece)
 
 
 def is_live(token: str) -> bool:
     """Whether a word may stand for another one when it runs."""
-    return "$" in token or any(c in token for c in "*?[{`")
+    return OPENING in token or "$" in token or any(c in token for c in "*?[{`")
 
 
-def find_operations(text: Text, commands: Commands, places: Places) -> tuple[Operation, ...]:
+def find_operations(text: str, commands: Commands, places: Places) -> tuple[Operation, ...]:
     """Operations of origin `text` for programs, secrets and control paths the text names."""
     found: dict[Op, str] = {}
-    _programs(text, commands, places, found)
-    _paths(text, places, found)
+    cleaned = clean(text, places.home, places.root)
+    _programs(cleaned, commands, places, found)
+    shorter = _without_names_to_find(text)
+    written = cleaned if shorter == text else clean(shorter, places.home, places.root)
+    _paths(cleaned, written, places, found)
     return tuple(
         Operation(op=op, reason=why, origin=Origin.TEXT, confidence="text")
         for op, why in found.items()
@@ -82,73 +140,108 @@ def find_operations(text: Text, commands: Commands, places: Places) -> tuple[Ope
 
 
 def _programs(text: Text, commands: Commands, places: Places, found: dict[Op, str]) -> None:
-    deleted_to = -1
+    named: dict[str, list[str]] = {}
+    for token in text.wholes:
+        names = {form.rpartition("/")[2] for form in text.forms(token)}
+        known = [name for name in names if name in commands.in_text]
+        if known:
+            named[token] = known
+    if not named:
+        return
+    deleters = frozenset(name for names in named.values() for name in names)
+    why = find_deletions(text.marked, deleters & _deleters(commands), places)
+    if why is not None:
+        found[Op.DESTROY_DATA] = why
+    wanted = {
+        words[0]: 1 << at
+        for at, words in enumerate(
+            words for entries in commands.in_text.values() for words, _ in entries if words
+        )
+    }
+    follows = _followers(text, wanted)
     for at, token in enumerate(text.tokens):
-        name = token.rpartition("/")[2].rpartition("=")[2]
-        for words, op in commands.in_text.get(name, ()):
-            if op == "operands":
-                if at > deleted_to:
-                    segment = tuple(text.segment(at + 1))
-                    deleted_to = at + len(segment)
-                    _deleted(segment, places, found)
-            elif op not in found and _follow(words, islice(text.segment(at + 1), _REACH)):
-                found[op] = f"the text names `{' '.join((name, *words))}`"
+        for name in named.get(token, ()):
+            for words, op in commands.in_text[name]:
+                if op == "operands" or op in found:
+                    continue
+                if not words or follows[at + 1] & wanted[words[0]]:
+                    found[op] = f"the text names `{' '.join((name, *words))}`"
 
 
-def _follow(words: tuple[str, ...], segment: Iterator[str]) -> bool:
-    """Whether `words` come next, options and what may be their values set aside."""
-    for word in words:
-        option = False
-        for token in segment:
-            if token == word:
-                break
-            if not (option or token.startswith("-")):
-                return False
-            option = token.startswith("-") and "=" not in token
-        else:
-            return False
-    return True
-
-
-def _deleted(segment: tuple[str, ...], places: Places, found: dict[Op, str]) -> None:
-    tree = any(
-        (w.startswith("--r") or (w[:1] == "-" and w[:2] != "--" and ("r" in w or "R" in w)))
-        for w in segment
+def _deleters(commands: Commands) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, entries in commands.in_text.items()
+        if any(op == "operands" for _, op in entries)
     )
-    for word in set(segment):
-        if word.startswith("-") or "$" in word:
+
+
+def _followers(text: Text, wanted: Mapping[str, int]) -> list[int]:
+    """For each place, which of `wanted` (a bit each) come next, options, what may be their
+    values and unknown words set aside. One pass from the end: time is linear."""
+    bits = {
+        token: sum(wanted[form] for form in set(text.forms(token)) if form in wanted)
+        for token in text.wholes
+    }
+    size = len(text.tokens)
+    plain, valued = [0] * (size + 1), [0] * (size + 1)
+    for at in range(size - 1, -1, -1):
+        token = text.tokens[at]
+        if token in SEPARATORS:
             continue
-        use = places.use(word.rstrip(_ENDING) or ".", Access.DELETE, tree=tree)
-        if use is not None and places.classify(use.path, use) is Op.DESTROY_DATA:
-            found.setdefault(Op.DESTROY_DATA, f"the text deletes `{word[:120]}`")
+        option, live = token.lstrip(QUOTE)[:1] == "-", "$" in token or OPENING in token
+        after = valued[at + 1] if live or (option and "=" not in token) else plain[at + 1]
+        valued[at] = bits[token] | after
+        plain[at] = valued[at] if option or live else bits[token]
+    return plain
 
 
-def _paths(text: Text, places: Places, found: dict[Op, str]) -> None:
-    before = ""
-    seen: set[tuple[str, bool]] = set()
-    for token in text.words:
-        last, before = before, token
-        looked = (token, last in _NAMING)
-        if looked in seen or token.startswith(_LEAVING_OUT):
+def _without_names_to_find(text: str) -> str:
+    """The text without the names that `find` only looks for, where its reading is certain: no
+    quoting that could hide where a command begins, and no action that writes."""
+    if "find" not in text or _ODDLY_QUOTED.search(text):
+        return text
+    bare = _SIMPLE_QUOTES.sub("", text)
+    if "'" in bare or '"' in bare:
+        return text
+
+    def shorten(found: re.Match[str]) -> str:
+        return found[0] if _ACTING.search(found[0]) else _NAMED.sub(r"\1", found[0])
+
+    return _FINDING.sub(shorten, text)
+
+
+def _paths(text: Text, written: Text, places: Places, found: dict[Op, str]) -> None:
+    for token, wholes in text.wholes.items():
+        if ".." not in token and _LEFT_OUT.fullmatch(token.replace(QUOTE, "")):
             continue
-        seen.add(looked)
-        for piece in _SHAPE.findall(_URL.sub(" ", token)):
-            _path(piece, places, found, named=last in _NAMING)
+        climbing = (whole for whole in wholes if ".." in whole)
+        for piece in (*text.pieces[token], *climbing):
+            _path(piece, places, found, written=token in written.wholes)
 
 
-def _path(piece: str, places: Places, found: dict[Op, str], *, named: bool) -> None:
-    """`named` after `-name` and its like: finding a control file is no write to it."""
-    shown = piece.removeprefix("@").rstrip(_ENDING)
+def _path(piece: str, places: Places, found: dict[Op, str], *, written: bool) -> None:
+    shown = piece.rstrip(_ENDING)
     if (
         not shown
         or len(shown) > MAX_PATH
         or (_ATTRIBUTE.fullmatch(shown) and shown.partition(".")[0] not in _STEMS)
     ):
         return
-    if shown.startswith("~/"):
-        shown = places.home + shown[1:]
-    inside = shown[len(places.root) + 1 :] if shown.startswith(places.root + "/") else shown
-    if is_secret_path(inside):
-        found.setdefault(Op.READ_SECRET, f"the text names `{piece[:120]}`")
-    if not named and is_control_path(inside) and not inside.startswith(_COMMONLY_READ):
-        found.setdefault(Op.WRITE_CONTROL, f"the text names `{piece[:120]}`")
+    for form in _spellings(shown, places):
+        if is_secret_path(form):
+            found.setdefault(Op.READ_SECRET, f"the text names `{piece[:120]}`")
+        if written and is_control_path(form) and not form.startswith(_COMMONLY_READ):
+            found.setdefault(Op.WRITE_CONTROL, f"the text names `{piece[:120]}`")
+
+
+def _spellings(shown: str, places: Places) -> Iterator[str]:
+    """The path as typed and, where that may differ, as it lies below the workspace or the
+    root, with a tilde expanded."""
+    yield shown
+    if "/" in shown:
+        spelled = absolute(shown, places.cwd, places.home)
+        if spelled is not None:
+            path = normal(spelled)
+            inside = places.relative(path)
+            yield path if inside is None else inside

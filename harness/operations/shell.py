@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness.operations.commands import NotUnderstood, asked_paths, classify
 from harness.operations.guards import MAX_READ, fault_in
-from harness.operations.opaque import clean, find_operations
+from harness.operations.opaque import find_operations
 from harness.operations.places import Places
 from harness.operations.specifications import Commands
 from harness.operations.words import NotPlain, plain_words
@@ -26,21 +26,24 @@ def lower_shell(call: Call, text: str, places: Places, commands: Commands) -> Dr
     if len(text) > MAX_READ:
         return _opaque(call, text, f"longer than {MAX_READ} characters", places, commands)
     try:
-        operations = classify(plain_words(text, places.home), commands, places)
+        words = plain_words(text, places.home)
+        operations = classify(words, commands, places)
     except NotPlain as why:
         return _opaque(call, text, f"not one plain command: {why}", places, commands)
     except NotUnderstood as why:
         return _opaque(call, text, str(why), places, commands)
-    if operations[0].op is Op.EXEC_CODE:
-        found = find_operations(clean(text, places.home, places.root), commands, places)
-        known = {operation.op for operation in operations}
-        operations += tuple(operation for operation in found if operation.op not in known)
-    return Draft(call, operations, paths=asked_paths(operations))
+    if all(operation.op is not Op.EXEC_CODE for operation in operations):
+        return Draft(call, operations, paths=asked_paths(operations))
+    known = {operation.op for operation in operations}
+    found = find_operations(text, commands, places)
+    operations += tuple(operation for operation in found if operation.op not in known)
+    # Rows have judged the program itself; what it is given to run they have not.
+    return Draft(call, operations, paths=asked_paths(operations), text=" ".join(words[1:]))
 
 
 def _opaque(call: Call, text: str, why: str, places: Places, commands: Commands) -> Draft:
     unread = Operation(
         op=Op.OPAQUE, reason=why, origin=Origin.TEXT, reversible=False, confidence="none"
     )
-    found = find_operations(clean(text, places.home, places.root), commands, places)
+    found = find_operations(text, commands, places)
     return Draft(call, (unread, *found), text=text)

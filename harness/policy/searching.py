@@ -27,27 +27,28 @@ class _Searched:
     joined: str
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)
 def _searched(text: str, places: Places) -> _Searched:
     cleaned = clean(text, places.home, places.root)
     words = tuple(dict.fromkeys(cleaned.words))
-    paths: list[str] = []
+    paths: dict[str, None] = {}
     for word in words:
-        spelled = absolute(word, places.cwd, places.home)
-        if spelled is not None:
-            paths.append(fold_path(normal(spelled)))
+        for typed in (word, f"./{word}") if word[0] == "~" else (word,):
+            spelled = absolute(typed, places.cwd, places.home)
+            if spelled is not None:
+                paths[fold_path(normal(spelled))] = None
     raw = (fold_path(word) if len(word) <= MAX_PATH else word.casefold() for word in words)
     return _Searched(
         cleaned,
-        frozenset(_base(token) for token in cleaned.tokens),
+        frozenset(_base(word) for word in words),
         tuple(paths),
         "\n".join((*paths, *raw)),
     )
 
 
-def _base(token: str) -> str:
-    """The program a word may name: behind folders and an assignment."""
-    return token.rpartition("/")[2].rpartition("=")[2]
+def _base(word: str) -> str:
+    """The program a word may name."""
+    return word.rpartition("/")[2]
 
 
 def named_in(row: Row, text: str, around: Surroundings, setting: Setting) -> bool:
@@ -102,45 +103,57 @@ def _command(pattern: TokenPattern, flags: _Aliases | None, text: Text) -> bool:
     if first in {"*", "**"}:
         return True
     tokens = text.tokens
-    latest = _latest(wanted, tokens)
+    fits = [frozenset(t for t in text.wholes if _fits(word, t, text)) for word in wanted]
+    named = {t for t in text.wholes if any(program(_base(form)) for form in text.forms(t))}
+    latest = _latest(fits, tokens)
     end = 0
     for at, token in enumerate(tokens):
-        if at < end or not program(_base(token)):
+        if at < end or token not in named:
             continue
-        met, end = _meet(wanted, tokens, at + 1)
+        met, end = _meet(fits, tokens, at + 1)
         if met == len(wanted) or latest[met] >= end:
-            return flags is None or _flags(flags, tokens[at + 1 :])
+            return flags is None or _flags(flags, tokens[at + 1 :], text)
     return False
 
 
-def _meet(wanted: list[str], tokens: tuple[str, ...], at: int) -> tuple[int, int]:
-    """How many of `wanted` come in order up to the next separator, where a word that may stand
-    for another counts for any, and where that separator is."""
+def _fits(wanted: str, token: str, text: Text) -> bool:
+    return any(glob(wanted)(form) for form in text.forms(token))
+
+
+def _meet(fits: list[frozenset[str]], tokens: tuple[str, ...], at: int) -> tuple[int, int]:
+    """How many of the wanted words come in order up to the next separator, where a word that
+    may stand for another counts for any, and where that separator is."""
     met = 0
     while at < len(tokens) and tokens[at] not in SEPARATORS:
-        if met < len(wanted) and (glob(wanted[met])(tokens[at]) or is_live(tokens[at])):
+        if met < len(fits) and (tokens[at] in fits[met] or is_live(tokens[at])):
             met += 1
         at += 1
     return met, at
 
 
-def _latest(wanted: list[str], tokens: tuple[str, ...]) -> list[int]:
-    """For each place in `wanted`, the latest token from which the rest still comes in order;
-    -1 if it does not. A separator may be quoted, so it ends nothing here."""
-    latest = [-1] * (len(wanted) + 1)
-    need = len(wanted) - 1
+def _latest(fits: list[frozenset[str]], tokens: tuple[str, ...]) -> list[int]:
+    """For each wanted word, the latest token from which the rest still comes in order; -1 if
+    it does not. A separator may be quoted, so it ends nothing here."""
+    latest = [-1] * (len(fits) + 1)
+    need = len(fits) - 1
     for at in range(len(tokens) - 1, -1, -1):
         if need < 0:
             break
-        if glob(wanted[need])(tokens[at]):
+        if tokens[at] in fits[need]:
             latest[need] = at
             need -= 1
     return latest
 
 
-def _flags(flags: _Aliases, tokens: tuple[str, ...]) -> bool:
+def _flags(flags: _Aliases, tokens: tuple[str, ...], text: Text) -> bool:
+    unique = dict.fromkeys(tokens)
+
     def given(names: frozenset[str]) -> bool:
-        return any(is_live(token) or _is_flag(token, name) for token in tokens for name in names)
+        return any(
+            is_live(token) or any(_is_flag(word, name) for word in text.wholes.get(token, ()))
+            for token in unique
+            for name in names
+        )
 
     wanted, needed = flags
     return (not wanted or any(map(given, wanted))) and all(map(given, needed))

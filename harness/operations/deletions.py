@@ -1,0 +1,155 @@
+"""Deletions in text that nobody could read: which of them would destroy data.
+
+A word that is not known before it runs may be any path, so deleting what lies below it is
+`destroy.data`, as is deleting a folder that another working folder makes fatal.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.operations.paths import absolute, normal
+from harness.operations.places import Places
+from harness.values.operations import Access, Op, PathUse
+
+_MARKS = re.compile(r"[\x01-\x03]")
+_SPLIT = re.compile(r"[^\s;&|<>()`,\[\]{}]+|[;&|\n()`]|(?<![^\s;&|()])[{}](?![^\s;&|()])")
+_KEPT = re.compile(r"[^\s;&|<>()`]+|[;&|\n()`]")
+_ENDS = frozenset(";&|\n()`{}")
+_BORDER = re.compile(r"[=:!@$?+#/\x01-\x03{},\[\]]|--?")
+_MOVE = re.compile(
+    r"(?<![\w-])(?:cd|pushd|chdir|-C|--chdir|--directory)(?![\w-])"
+    r"[ \t=(\x01-\x03]*([^\s;&|<>()`,]*)"
+)
+_BRACES = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
+_MAX_MOVES = 32
+_ENDING = "*?"
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Where the text may stand when it deletes; `unknown` if that cannot be told."""
+
+    known: tuple[str, ...]
+    unknown: bool
+
+
+def find_deletions(marked: str, programs: frozenset[str], places: Places) -> str | None:
+    """Why the text destroys data, or None. `marked` is text with what a shell removes marked."""
+    if not programs:
+        return None
+    folders = _folders(marked, places)
+    for pattern in (_SPLIT, _KEPT):
+        tokens = pattern.findall(marked)
+        until, ticks = -1, 0
+        for at, token in enumerate(tokens):
+            ticks += token == "`"
+            if at <= until or not _is_program(token, programs):
+                continue
+            until = _end(tokens, at + 1)
+            opens = tokens[until : until + 1] == ["`"] and ticks % 2 == 0
+            why = _segment(tokens[at + 1 : until], opens, folders, places)
+            if why is not None:
+                return why
+    return None
+
+
+def _is_program(token: str, programs: frozenset[str]) -> bool:
+    bare = _MARKS.sub("", token)
+    return bare in programs or any(
+        piece in programs for text in (bare, token) for piece in _BORDER.split(text)
+    )
+
+
+def _end(tokens: list[str], at: int) -> int:
+    while at < len(tokens) and tokens[at] not in _ENDS:
+        at += 1
+    return at
+
+
+def _segment(words: list[str], opens: bool, folders: _Folders, places: Places) -> str | None:
+    """`opens`: a substitution stands behind the words, and is one of them."""
+    forms = [form for word in dict.fromkeys(words) for form in _forms(word)]
+    tree = any(_recurses(form) for form in forms)
+    if tree and opens:
+        return "the text deletes what a substitution names"
+    anything = tree or any("$" in form for form in forms)
+    for form in forms:
+        if form.startswith("-"):
+            continue
+        if tree and "$" in form:
+            return f"the text deletes `{form[:120]}`, which is not known before it runs"
+        for word in _braces(form):
+            if "$" not in word and _fatal(word, anything, folders, places):
+                return f"the text deletes `{form[:120]}`"
+    return None
+
+
+def _forms(word: str) -> Iterator[str]:
+    """A marked word with its marks closed, and what stands between them."""
+    yield _MARKS.sub("", word)
+    if _MARKS.search(word):
+        yield from (part for part in _MARKS.split(word) if part)
+
+
+def _recurses(word: str) -> bool:
+    if word.startswith("--"):
+        return word.startswith("--r")
+    return word.startswith("-") and ("r" in word or "R" in word)
+
+
+def _braces(word: str) -> Iterator[str]:
+    """A word with one pair of braces to the words it stands for; `{}` is what `find` found."""
+    found = _BRACES.fullmatch(word)
+    if found is None:
+        yield word
+    elif found[2]:
+        yield from (found[1] + part + found[3] for part in found[2].split(","))
+
+
+def _fatal(word: str, tree: bool, folders: _Folders, places: Places) -> bool:
+    if not word:
+        return False
+    parts = word.split("/")
+    if tree and any(part[:1] == "." and fnmatch.fnmatchcase(".git", part) for part in parts):
+        return True
+    bare = word.rstrip(_ENDING) or "."
+    if tree and folders.unknown and _reaches_up(parts, places):
+        return True
+    for folder in (places.cwd, *folders.known):
+        spelled = absolute(bare, folder, places.home)
+        if spelled is None:
+            continue
+        path = normal(spelled)
+        if places.classify(path, PathUse(path, Access.DELETE, tree=tree)) is Op.DESTROY_DATA:
+            return True
+    return False
+
+
+def _reaches_up(parts: list[str], places: Places) -> bool:
+    """Whether a relative path is the workspace, or above it, from some folder."""
+    return parts[0] != "" and (
+        ".." in parts or parts[-1] in {"", "*"} or parts[0] in places.root.split("/")
+    )
+
+
+def _folders(marked: str, places: Places) -> _Folders:
+    known: dict[str, None] = {}
+    unknown = False
+    running = places.cwd
+    for count, found in enumerate(_MOVE.finditer(marked)):
+        target = _MARKS.sub("", found[1]) or "~"
+        if count == _MAX_MOVES:
+            return _Folders(tuple(known), unknown=True)
+        if "$" in target or target == "-" or any(c in target for c in "*?[{"):
+            unknown = True
+            continue
+        for folder in (places.cwd, running):
+            spelled = absolute(target, folder, places.home)
+            if spelled is not None:
+                running = normal(spelled)
+                known[running] = None
+    return _Folders(tuple(known), unknown)
