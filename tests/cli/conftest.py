@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def interrupted(tmp_path: Path) -> Callable[[], contextlib.AbstractContextManage
         os.kill(os.getpid(), signal.SIGINT)
 
     @contextlib.contextmanager
-    def waiting() -> Iterator[None]:
+    def waiting() -> Generator[None]:
         thread = threading.Thread(target=press)
         thread.start()
         yield
