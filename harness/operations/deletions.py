@@ -44,10 +44,11 @@ def find_deletions(marked: str, programs: frozenset[str], places: Places) -> str
     folders = _folders(marked, places)
     for pattern in (_SPLIT, _KEPT):
         tokens = pattern.findall(marked)
+        named = {token for token in set(tokens) if _is_program(token, programs)}
         until, ticks = -1, 0
         for at, token in enumerate(tokens):
             ticks += token == "`"
-            if at <= until or not _is_program(token, programs):
+            if at <= until or token not in named:
                 continue
             until = _end(tokens, at + 1)
             opens = tokens[until : until + 1] == ["`"] and ticks % 2 == 0

@@ -8,7 +8,7 @@ classes: text that cannot be read is never less risky for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -17,7 +17,7 @@ from harness.operations.deletions import find_deletions
 from harness.operations.paths import MAX_PATH, absolute, normal
 from harness.operations.places import Places
 from harness.operations.secrets import is_secret_path
-from harness.operations.specifications import Commands
+from harness.operations.specifications import Commands, InText
 from harness.values.operations import Op, Operation, Origin
 
 JOINED, QUOTE, OPENING = "\x01", "\x02", "\x03"
@@ -140,40 +140,33 @@ def find_operations(text: str, commands: Commands, places: Places) -> tuple[Oper
 
 
 def _programs(text: Text, commands: Commands, places: Places, found: dict[Op, str]) -> None:
-    named: dict[str, list[str]] = {}
+    named: dict[str, list[tuple[str, tuple[str, ...], InText]]] = {}
     for token in text.wholes:
-        names = {form.rpartition("/")[2] for form in text.forms(token)}
-        known = [name for name in names if name in commands.in_text]
-        if known:
-            named[token] = known
-    if not named:
-        return
-    deleters = frozenset(name for names in named.values() for name in names)
-    why = find_deletions(text.marked, deleters & _deleters(commands), places)
+        for name in {form.rpartition("/")[2] for form in text.forms(token)}:
+            for words, op in commands.in_text.get(name, ()):
+                named.setdefault(token, []).append((name, words, op))
+    every = [entry for entries in named.values() for entry in entries]
+    deleters = frozenset(name for name, _, op in every if op == "operands")
+    why = find_deletions(text.marked, deleters, places)
     if why is not None:
         found[Op.DESTROY_DATA] = why
-    wanted = {
-        words[0]: 1 << at
-        for at, words in enumerate(
-            words for entries in commands.in_text.values() for words, _ in entries if words
-        )
-    }
+    firsts = dict.fromkeys(words[0] for _, words, _ in every if words)
+    wanted = {word: 1 << at for at, word in enumerate(firsts)}
+    met = _met(text, wanted, named.keys()) if wanted else {}
+    for token, entries in named.items():
+        for name, words, op in entries:
+            if op != "operands" and (not words or met[token] & wanted[words[0]]):
+                found.setdefault(op, f"the text names `{' '.join((name, *words))}`")
+
+
+def _met(text: Text, wanted: Mapping[str, int], named: Collection[str]) -> dict[str, int]:
+    """For each of `named`, which of `wanted` follow it anywhere."""
     follows = _followers(text, wanted)
+    met = dict.fromkeys(named, 0)
     for at, token in enumerate(text.tokens):
-        for name in named.get(token, ()):
-            for words, op in commands.in_text[name]:
-                if op == "operands" or op in found:
-                    continue
-                if not words or follows[at + 1] & wanted[words[0]]:
-                    found[op] = f"the text names `{' '.join((name, *words))}`"
-
-
-def _deleters(commands: Commands) -> frozenset[str]:
-    return frozenset(
-        name
-        for name, entries in commands.in_text.items()
-        if any(op == "operands" for _, op in entries)
-    )
+        if token in met:
+            met[token] |= follows[at + 1]
+    return met
 
 
 def _followers(text: Text, wanted: Mapping[str, int]) -> list[int]:
@@ -183,17 +176,21 @@ def _followers(text: Text, wanted: Mapping[str, int]) -> list[int]:
         token: sum(wanted[form] for form in set(text.forms(token)) if form in wanted)
         for token in text.wholes
     }
-    size = len(text.tokens)
-    plain, valued = [0] * (size + 1), [0] * (size + 1)
-    for at in range(size - 1, -1, -1):
+    options = {token for token in text.wholes if token.lstrip(QUOTE)[:1] == "-"}
+    lives = {token for token in text.wholes if "$" in token or OPENING in token}
+    taking = lives | {token for token in options if "=" not in token}
+    skipped = lives | options
+    follows = [0] * (len(text.tokens) + 1)
+    plain = valued = 0
+    for at in range(len(text.tokens) - 1, -1, -1):
         token = text.tokens[at]
         if token in SEPARATORS:
+            plain = valued = 0
             continue
-        option, live = token.lstrip(QUOTE)[:1] == "-", "$" in token or OPENING in token
-        after = valued[at + 1] if live or (option and "=" not in token) else plain[at + 1]
-        valued[at] = bits[token] | after
-        plain[at] = valued[at] if option or live else bits[token]
-    return plain
+        valued = bits[token] | (valued if token in taking else plain)
+        plain = valued if token in skipped else bits[token]
+        follows[at] = plain
+    return follows
 
 
 def _without_names_to_find(text: str) -> str:
