@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +47,7 @@ class Budget:
         return self.seconds <= 0
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def timed(self) -> Generator[None, None, None]:
         started = time.thread_time()
         try:
             yield

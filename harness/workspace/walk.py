@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from harness.errors import UserError
 from harness.values.commands import FileKind
 from harness.values.limits import GIB, MIB
 from harness.workspace.ignore import LARGEST, IgnoreRules
-from harness.workspace.names import is_git_name, parents, points_out
+from harness.workspace.names import is_git_name, points_out
 from harness.workspace.notes import Notes
 
 UNREADABLE = "left out, cannot be read"
@@ -67,7 +68,8 @@ class Walk:
         self._notes = notes
         self._tracked = tracked
         self.nested: set[bytes] = set()
-        self._above_tracked = {above for path in tracked for above in parents(path)}
+        # Sorted rather than every folder above: paths of many parts have as many folders.
+        self._in_order = sorted(tracked)
 
     def entries(self) -> Iterator[Found]:
         """Folders before what they hold, by name. Raises `UserError` if the root is unreadable."""
@@ -102,7 +104,11 @@ class Walk:
         return self._rules.matches(path, folder=entry.is_dir(follow_symlinks=False))
 
     def _is_tracked(self, path: bytes) -> bool:
-        return path in self._tracked or path in self._above_tracked
+        if path in self._tracked:
+            return True
+        below = path + b"/"
+        at = bisect_left(self._in_order, below)
+        return at < len(self._in_order) and self._in_order[at].startswith(below)
 
     def _scan(self, folder: bytes) -> dict[bytes, os.DirEntry[bytes]] | None:
         try:
