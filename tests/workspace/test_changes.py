@@ -307,8 +307,9 @@ def test_what_runs_or_steers_on_the_host_unread_is_flagged(
 
 def test_a_program_that_can_be_read_is_not_taken_for_a_binary(bench: Bench) -> None:
     write({b"a": ("file", b"x")}, bench.repo)
-    changes = bench.changed(lambda box: write({b"tool": ("program", b"#!/bin/sh\n")}, box))
-    assert changes["tool"].flags == frozenset()
+    made = {b"tool": ("program", b"#!/bin/sh\n"), b"a.so.txt": ("file", b"x\n")}
+    changes = bench.changed(lambda box: write(made, box))
+    assert changes["tool"].flags == changes["a.so.txt"].flags == frozenset()
 
 
 def test_special_files_are_named_and_no_part_of_the_patch(bench: Bench) -> None:
