@@ -222,10 +222,14 @@ def read_reply(payload: bytes) -> Reply:
     return Reply(FAULTS[payload[0]], value, payload[_REPLY_SIZE:])
 
 
-def read_stats(data: bytes) -> Iterator[Stat]:
-    """Stat records, one after the other. `path` is as the supervisor wrote it."""
+def read_stats(data: bytes, most: int) -> Iterator[Stat]:
+    """At most `most` stat records. `path` is as the supervisor wrote it."""
     at = 0
+    count = 0
     while at < len(data):
+        count += 1
+        if count > most:
+            raise SandboxLost("the supervisor listed more than was asked for")
         if len(data) - at < _STAT.size:
             raise SandboxLost("the supervisor's listing is cut short")
         fields: tuple[int, ...] = _STAT.unpack_from(data, at)

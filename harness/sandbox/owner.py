@@ -14,7 +14,7 @@ import re
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -144,7 +144,7 @@ class Leases:
                 _unlink(folder, box)
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _opened(self) -> Generator[int]:
         """The folder, certainly ours. Raises `OSError`."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         folder = os.open(self._folder, flags)

@@ -54,6 +54,8 @@ class Command:
             FrameType.ERR: ("stderr", Capture(request.head, request.tail)),
         }
         self._total = 0
+        self._grace = request.grace
+        self._overdue: asyncio.TimerHandle | None = None
         self.exit: asyncio.Future[Exit] = self._loop.create_future()
         self.number = link.attach(self)
 
@@ -68,6 +70,8 @@ class Command:
             raise SandboxLost("the supervisor sent a message out of place")
 
     def lost(self, error: SandboxError) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
         if not self.exit.done():
             self.exit.set_exception(error)
             self.exit.exception()  # whoever waits gets it; nobody waiting is no leak
@@ -88,44 +92,56 @@ class Command:
 
     def _output(self, kind: FrameType, payload: bytes) -> None:
         name, capture = self._captures[kind]
-        self._link.consumed(self.number, len(payload) + HEADER.size)
-        if self.exit.done():
+        over = self._limit is not None and self._total > self._limit
+        if not over:
+            # beyond the limit it gets no more credit: what still comes is bounded by the window
+            self._link.consumed(self.number, len(payload) + HEADER.size)
+        if self.exit.done() or not payload:
             return
         capture.add(payload)
-        over = self._limit is not None and self._total > self._limit
         self._total += len(payload)
         if self._limit is not None and self._total > self._limit and not over:
             self._link.cancel(self.number, OUTPUT_LIMIT)
+            self._overdue = self._loop.call_later(self._grace + PATIENCE, self._not_ended)
         if self._sink is not None and not over:
             # In the loop's own turn, in order: what a sink raises must not break the link.
             self._loop.call_soon(self._sink, name, payload)
 
+    def _not_ended(self) -> None:
+        self._link.lost("the supervisor did not end a command that printed too much")
+
     def _end(self, end: Exit) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
         if not self.exit.done():
             self.exit.set_result(end)
 
 
 class FileCall:
-    """One FILE request: gathers at most `room` bytes of data, waits for REPLY."""
+    """One FILE request: gathers at most `room` bytes of data, waits for REPLY.
 
-    def __init__(self, link: Link, room: int) -> None:
+    With `bounded`, more than `room` is an honest answer that is too large: `overflowed` is set,
+    the operation ended and its data dropped. Else it breaks the protocol.
+    """
+
+    def __init__(self, link: Link, room: int, *, bounded: bool = False) -> None:
         self._link = link
         self._room = room
-        self._data: list[bytes] = []
+        self._bounded = bounded
+        self._data = bytearray()
+        self.overflowed = False
+        self.late = False
+        self._timer: asyncio.TimerHandle | None = None
         self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.number = link.attach(self)
 
     @property
     def data(self) -> bytes:
-        return b"".join(self._data)
+        return bytes(self._data)
 
     def received(self, kind: FrameType, payload: bytes) -> None:
         if kind is FrameType.OUT:
-            self._room -= len(payload)
-            if self._room < 0:
-                raise SandboxLost("the supervisor sent more data than was asked for")
-            self._data.append(payload)
-            self._link.consumed(self.number, len(payload) + HEADER.size)
+            self._output(payload)
         elif kind is FrameType.REPLY:
             if not self.reply.done():
                 self.reply.set_result(read_reply(payload))
@@ -134,10 +150,43 @@ class FileCall:
         else:
             raise SandboxLost("the supervisor sent a message out of place")
 
+    def allow(self, seconds: float) -> None:
+        """End it when it takes longer: sets `late`. A supervisor that then says nothing is lost."""
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._too_late)
+
+    def stop_clock(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _too_late(self) -> None:
+        self.late = True
+        self._link.cancel(self.number, CANCELLED)
+        words = "the supervisor did not end a file operation"
+        self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._link.lost, words)
+
+    def _output(self, payload: bytes) -> None:
+        if self.overflowed:
+            return  # without a credit, so the window bounds what still comes
+        self._link.consumed(self.number, len(payload) + HEADER.size)
+        if len(self._data) + len(payload) <= self._room:
+            self._data += payload
+            return
+        if not self._bounded:
+            raise SandboxLost("the supervisor sent more data than was asked for")
+        self.overflowed = True
+        self._data.clear()
+        self._link.cancel(self.number, CANCELLED)
+
     def lost(self, error: SandboxError) -> None:
         if not self.reply.done():
             self.reply.set_exception(error)
             self.reply.exception()
+
+
+FILE_SECONDS = 120.0
+"""Seconds one file operation may take, and"""
+FILE_RATE = 1 << 20
+"""one more for each so many bytes that go in."""
 
 
 async def settle(future: asyncio.Future[Exit] | asyncio.Future[Reply], seconds: float) -> bool:

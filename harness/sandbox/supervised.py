@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from harness.errors import FileFault
 from harness.ports import OutputSink
@@ -31,6 +32,8 @@ from harness.sandbox.messages import (
 )
 from harness.sandbox.running import (
     CANCELLED,
+    FILE_RATE,
+    FILE_SECONDS,
     NO_ROOM,
     PATIENCE,
     Command,
@@ -52,6 +55,9 @@ from harness.values.limits import Capabilities
 from harness.values.operations import Links
 
 _UNRESOLVED = "/proc/unresolved"
+COMMANDS = 128
+FILES = 64
+"""Calls at once; more wait. Below what a supervisor takes, which counts what is left running."""
 _ANSWER_LIMIT = 1 << 28
 _MOST_NOTES = 20
 _MESSAGES = {
@@ -131,6 +137,8 @@ class SupervisedSandbox:
         self._closing: asyncio.Task[None] | None = None
         self._quieting: asyncio.Task[None] | None = None
         self._notes: list[str] = []
+        self._commands = asyncio.Semaphore(COMMANDS)
+        self._files = asyncio.Semaphore(FILES)
 
     @property
     def root(self) -> str:
@@ -155,6 +163,10 @@ class SupervisedSandbox:
             body = self._encode(request)
         except ValueError as error:
             return _not_started(str(error))
+        async with self._commands:
+            return await self._exec(request, body, sink)
+
+    async def _exec(self, request: ExecRequest, body: bytes, sink: OutputSink | None) -> ExecResult:
         command = Command(self._link, request, self._limit(request), sink)
         deadline = None if request.timeout is None else request.timeout + request.grace + PATIENCE
         alarm = watchdog(deadline, lambda: self._link.lost("the supervisor missed a deadline"))
@@ -183,34 +195,34 @@ class SupervisedSandbox:
             raise ValueError("offset and length are not negative")
         want = 2**64 - 1 if length is None else length
         request = self._request(FileOp.READ, path, a=offset, b=want)
-        call = FileCall(self._link, min(want, MAX_FILE))
-        await self._run(call, request, path)
-        return call.data
+        _, data = await self._run(request, path, room=min(want, MAX_FILE))
+        return data
 
     async def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         bits = KEEP_MODE if mode is None else mode & 0o7777
         request = self._request(FileOp.WRITE, path, mode=bits, a=len(data))
-        await self._run(FileCall(self._link, 0), request, path, pieces(data))
+        await self._run(request, path, pieces(data), size=len(data))
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> int:
         flags = EVERY if every else 0
         request = self._request(FileOp.EDIT, path, flags=flags, a=len(old), b=len(new))
-        reply = await self._run(FileCall(self._link, 0), request, path, pieces(old + new))
+        data = old + new
+        reply, _ = await self._run(request, path, pieces(data), size=len(data))
         return reply.value
 
     async def list(self, path: str, *, depth: int = 1, limit: int = 10_000) -> tuple[Stat, ...]:
         limit = max(limit, 0)
         request = self._request(FileOp.LIST, path, a=max(depth, 1), b=limit)
-        call = FileCall(self._link, min(limit * STAT_LIMIT, _ANSWER_LIMIT))
-        reply = await self._run(call, request, path)
+        room = min(limit * STAT_LIMIT, _ANSWER_LIMIT)
+        reply, data = await self._run(request, path, room=room)
         if reply.value:
             self._note(f"{reply.value} paths below `{path}` are too long and were left out")
-        return tuple(read_stats(call.data))
+        return tuple(read_stats(data, limit))
 
     async def stat(self, path: str) -> Stat:
         request = self._request(FileOp.STAT, path)
-        reply = await self._run(FileCall(self._link, 0), request, path)
-        found = tuple(read_stats(reply.extra))
+        reply, _ = await self._run(request, path)
+        found = tuple(read_stats(reply.extra, 1))
         if len(found) != 1:
             raise _fault("io", path)
         stat = found[0]
@@ -227,14 +239,15 @@ class SupervisedSandbox:
 
     async def remove(self, path: str) -> None:
         request = self._request(FileOp.REMOVE, path)
-        await self._run(FileCall(self._link, 0), request, path)
+        await self._run(request, path)
 
     async def upload(self, entries: Sequence[Upload]) -> None:
         for entry in entries:
             if not entry.path or len(entry.path) > MAX_PATH:
                 raise _fault("name", _text(entry.path[:MAX_PATH]))
         request = self._request(FileOp.UPLOAD, self._root, a=len(entries))
-        await self._run(FileCall(self._link, 0), request, self._root, upload_stream(entries))
+        size = sum(len(entry.data) for entry in entries)
+        await self._run(request, self._root, upload_stream(entries), size=size)
 
     async def resolve_links(self, paths: Sequence[str]) -> Links:
         links = {path: f"{_UNRESOLVED}/{path.lstrip('/')}" for path in paths}
@@ -244,13 +257,12 @@ class SupervisedSandbox:
             return links
         packed = pack_paths(data for _, data in known)
         request = self._request(FileOp.REALPATH, "/", a=len(known))
-        room = len(known) * (MAX_PATH + len(_UNRESOLVED) + 4)
-        call = FileCall(self._link, min(room, _ANSWER_LIMIT))
+        room = min(len(known) * (MAX_PATH + len(_UNRESOLVED) + 4), _ANSWER_LIMIT)
         try:
-            await self._run(call, request, "/", pieces(packed))
+            _, data = await self._run(request, "/", pieces(packed), room=room, size=len(packed))
         except FileFault:
             return links  # no process can look now, so nothing is known, and nothing allowed
-        real = read_paths(call.data, len(known))
+        real = read_paths(data, len(known))
         links.update((path, _text(data)) for (path, _), data in zip(known, real, strict=True))
         return links
 
@@ -328,37 +340,47 @@ class SupervisedSandbox:
 
     async def _run(
         self,
-        call: FileCall,
         request: FileRequest,
         path: str,
         data: Iterable[bytes] | None = None,
+        *,
+        room: int = 0,
+        size: int = 0,
+    ) -> tuple[Reply, bytes]:
+        """Send a request and its data of `size` bytes, wait for the reply and at most `room`
+        bytes; a fault becomes `FileFault`."""
+        if data is not None:
+            request = replace(request, flags=request.flags | INPUT_FOLLOWS)
+        async with self._files:
+            call = FileCall(self._link, room, bounded=room == _ANSWER_LIMIT)
+            call.allow(FILE_SECONDS + size / FILE_RATE)
+            reply = await self._reply(call, request, path, data)
+        if call.overflowed:
+            raise _fault("too_large", path)
+        if reply.fault and call.late:
+            raise FileFault("io", path, f"`{path}`: this took too long and was given up")
+        if reply.fault:
+            raise _fault(reply.fault, _text(reply.extra) if reply.extra else path)
+        return reply, call.data
+
+    async def _reply(
+        self, call: FileCall, request: FileRequest, path: str, data: Iterable[bytes] | None
     ) -> Reply:
-        """Send a request and its data, wait for the reply; a fault becomes `FileFault`."""
         feeder: asyncio.Task[None] | None = None
         try:
-            if data is not None:
-                request = FileRequest(
-                    request.op,
-                    request.path,
-                    request.flags | INPUT_FOLLOWS,
-                    request.mode,
-                    request.a,
-                    request.b,
-                )
             self._link.request(FrameType.FILE, call.number, request.encode())
             if data is not None:
                 feeder = asyncio.create_task(self._link.send_input(call.number, streamed(data)))
-            reply = await asyncio.shield(call.reply)
+            return await asyncio.shield(call.reply)
         except NoRoom as fault:
             raise FileFault("io", path, f"`{path}`: {NO_ROOM}") from fault
         except asyncio.CancelledError:
             self._link.cancel(call.number, CANCELLED)
-            await settle(call.reply, PATIENCE)
+            if not await settle(call.reply, PATIENCE):
+                self._link.lost("the supervisor did not end a cancelled file operation")
             raise
         finally:
+            call.stop_clock()
             self._link.detach(call.number)
             if feeder is not None:
                 feeder.cancel()
-        if reply.fault:
-            raise _fault(reply.fault, _text(reply.extra) if reply.extra else path)
-        return reply

@@ -153,6 +153,7 @@ static void begin_kill(struct job *job)
 void exec_stop(struct job *job, uint8_t reason)
 {
     /* A command that is only being drained has ended by itself; background may be killed. */
+    job->unwanted = job->unwanted || reason != R_TIMEOUT;
     if (!job->main_done && !job->killing)
         job->reason = reason;
     if (job->killing || (job->settled && !job->lingering))
@@ -164,7 +165,7 @@ void exec_stop(struct job *job, uint8_t reason)
 
 void exec_quiet(struct job *job)
 {
-    job->quieted = true;
+    job->quieted = job->unwanted = true;
     job->grace_ms = 0;
     if (!job->main_done && !job->killing)
         job->reason = R_CANCELLED;
@@ -310,9 +311,8 @@ void exec_settle(struct job *job)
 
 static void stop_reading(struct job *job)
 {
-    bool unwanted = job->reason == R_CANCELLED || job->reason == R_OUTPUT_LIMIT;
     job_pump(job);
-    if (job_held_back(job) && !unwanted) {
+    if (job_held_back(job) && !job->unwanted) {
         job->idle_at = now_ms() + IDLE_MS;
         job->hard_at = now_ms() + DRAIN_MS;
         return;

@@ -28,6 +28,7 @@ struct job {
     /* a command's life: main process gone, tree settled, EXIT sent and background left */
     bool main_done, settled, lingering;
     bool finishing, killing, keeper_gone, kill_left, quieted;
+    bool unwanted; /* nobody wants the rest of its output */
     uint8_t reason;
     uint32_t grace_ms;
     int64_t timeout_at, idle_at, hard_at, storm_at, overdue_at; /* milliseconds, monotonic */

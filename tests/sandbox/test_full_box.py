@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import struct
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from harness.errors import FileFault
-from harness.sandbox.frames import INPUT_WINDOW, FrameType
+from harness.sandbox.frames import CHANNEL_WINDOW, INPUT_WINDOW, FrameType
 from harness.sandbox.local import LocalSandbox
 from harness.sandbox.messages import INPUT_FOLLOWS, FileOp, FileRequest
 from harness.sandbox.running import NO_ROOM
@@ -168,6 +170,43 @@ def test_answers_that_find_no_room_wait_for_it(tmp_path: Path) -> None:
             assert kind is FrameType.REFUSED or len(payload) == 16 + 44 + 4000
             answers[channel] = kind
         assert sum(kind is FrameType.REPLY for kind in answers.values()) >= 2 * count
+
+
+def test_cancelling_a_finished_command_drops_output_that_waits_for_a_credit() -> None:
+    with raw() as talk:
+        talk.lease()
+        size = str(CHANNEL_WINDOW + 40_000)
+        talk.send(FrameType.EXEC, 1, exec_payload("head", "-c", size, "/dev/zero"))
+        time.sleep(0.5)
+        talk.send(FrameType.CANCEL, 1, b"\x04")
+        assert talk.until(FrameType.EXIT, 1)
+
+
+NO_PIDFD = """
+import ctypes, os, struct, sys
+number = int(sys.argv[1])
+program = b"".join(struct.pack("HBBI", *line) for line in (
+    (0x20, 0, 0, 0), (0x15, 0, 1, 434), (0x06, 0, 0, 0x50000 | number), (0x06, 0, 0, 0x7FFF0000)))
+libc = ctypes.CDLL(None, use_errno=True)
+held = ctypes.create_string_buffer(program)
+filter = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(held)))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, filter, 0, 0) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSYS, errno.EPERM])
+def test_a_kernel_that_gives_no_pidfd_keeps_nothing_alive(number: int) -> None:
+    with raw(command=(sys.executable, "-c", NO_PIDFD, str(number))) as talk:
+        talk.lease()
+        script = "trap '' TERM; sleep 60 & echo $!; wait; sleep 60"
+        talk.send(FrameType.EXEC, 1, exec_payload("sh", "-c", script))
+        child = int(talk.until(FrameType.OUT, 1)[-1][2])
+        assert alive(child)
+        talk.send(FrameType.CANCEL, 1, b"\x02")
+        assert talk.until(FrameType.EXIT, 1)[-1][2][0] == 2
+        assert not alive(child)
 
 
 def test_a_flood_of_requests_is_answered_one_by_one() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SandboxError
 from harness.sandbox.local import LocalSandbox
 from harness.values.commands import ExecRequest, ExecResult, ExitReason
 from harness.values.limits import BoxSpec, Limits
@@ -284,17 +283,12 @@ def test_a_hundred_commands_at_once_keep_their_own_output() -> None:
     assert [(r.code, r.stdout.data) for r in results] == [(i, b"%d\n" % i) for i in range(100)]
 
 
-def test_more_commands_than_there_is_room_for_are_refused_and_harm_nobody() -> None:
+def test_more_commands_than_there_is_room_for_wait_and_harm_nobody() -> None:
     async def go() -> None:
         async with local_box() as box:
             tasks = [asyncio.create_task(run(box, "sleep 0.3; echo ok")) for _ in range(230)]
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-            done = [r for r in results if isinstance(r, ExecResult)]
-            refused = [r for r in results if isinstance(r, SandboxError)]
-            assert len(done) == 192
+            done = await asyncio.gather(*tasks)
             assert all(r.stdout.data == b"ok\n" for r in done)
-            assert len(refused) == 38
-            assert "too many" in str(refused[0])
             assert (await run(box, "true")).ok
 
     asyncio.run(go())
