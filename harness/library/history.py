@@ -61,21 +61,6 @@ class History:
             return (str(fault),)
         return ()
 
-    def latest(self, repo: Path) -> str:
-        """The newest session on a repository that changed something. Raises `UserError`."""
-        wanted = str(repo.resolve())
-        for name in self._store.ids():
-            try:
-                records = self._store.read(name)
-            except SessionCorrupt:
-                continue
-            started = records[0].event if records else None
-            if not isinstance(started, RunStarted) or started.repo != wanted:
-                continue
-            if _changes(records) is not None:
-                return name
-        raise UserError(f"no session has changes for `{repo}`; `harness sessions list` shows all")
-
     def changes(self, session: str) -> tuple[WorkspaceChanged, bytes]:
         """The last checkpoint and its patch. Raises `UserError` where nothing changed."""
         name = self._store.find(session)

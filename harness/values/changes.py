@@ -9,10 +9,11 @@ from enum import StrEnum
 class Flag(StrEnum):
     """Why a person should look twice at a changed path.
 
-    `control`: runs outside judgement later (hooks, CI, shell start-up …), held back unless named.
+    `control`: runs outside judgement later (hooks, CI, shell start-up, compiled code …), held back
+    unless named.
     `runs_here`: runs on a developer's machine in the ordinary course (Makefile, conftest.py …).
     `hidden_text`: holds bidirectional or invisible characters.
-    `link_out`: a link that leaves the repository.
+    `link_out`: a link that leaves the repository, held back unless named.
     `left_out`: the change is named but its content is not in the patch (it lies in a `.git`
     folder, cannot be read, or is too large).
     """
@@ -44,8 +45,8 @@ class Change:
 class Changes:
     """All changes of a run against what was uploaded, ordered by path.
 
-    `ignored` counts new files that the repository's `.gitignore` leaves out of the patch;
-    `notes` are sentences about what else the patch does not hold.
+    `ignored` counts new files that are left out of the patch: by the repository's `.gitignore`,
+    or as what builds and tests leave behind (caches, byte code). `notes` are sentences about what else the patch does not hold.
     """
 
     files: tuple[Change, ...] = ()
