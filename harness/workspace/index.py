@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LONGEST_PATH = 4096
-MOST_ENTRIES = 1_000_000
+MOST_ENTRIES = 400_000
 MOST_NAMES = 96 << 20
 """Bytes of all paths of one index."""
 
