@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from harness.operations.control import held_control
 from harness.operations.hosts import HostFault, parse_host, parse_port, parse_url, split_port
 from harness.operations.options import Parsed, UnknownOption, parse
 from harness.operations.places import Places
@@ -30,20 +31,37 @@ class _Effects:
     hosts: list[HostUse]
 
     def take(self, does: Does, text: str, *, tree: bool) -> None:
-        if does is Does.CODE:
+        if does is Does.CODE or (does is Does.GOAL and any(c in text for c in "=$`")):
             self.ops.setdefault(Op.EXEC_CODE, f"runs `{text[:60]}`")
         elif does is Does.URL or does is Does.HOST:
             self.hosts.append(_host(does, text))
-        elif does is not Does.DATA:
+        elif does is Does.REVISION:
+            for path in _in_revision(text):
+                self._path(Does.READS, path, tree=tree)
+        elif does in _ACCESS:
             self._path(does, text, tree=tree)
 
     def _path(self, does: Does, text: str, *, tree: bool) -> None:
         if text == "-":
             return
+        if text.startswith("~"):
+            text = f"./{text}"  # the shell has expanded what it expands
         use = self.places.use(text, _ACCESS[does], tree=tree)
         if use is None:
             raise NotUnderstood(f"`{text[:60]}` where a path stands")
         self.paths.append(use)
+
+
+def _in_revision(text: str) -> tuple[str, ...]:
+    """What may be a path in an operand of git: all of it, and what follows a revision and a
+    colon or the magic of a pathspec (gitrevisions(7), gitglossary(7)), which begins at the
+    top of the repository."""
+    found = [text, *(text.split(":", 1)[1:]), *(text.rsplit(":", 1)[1:])]
+    if text.startswith(":("):
+        found.append(text.partition(")")[2])
+    return tuple(
+        dict.fromkeys(part if part is text else part.lstrip("/!^") for part in found if part)
+    )
 
 
 def _host(does: Does, text: str) -> HostUse:
@@ -139,6 +157,35 @@ def _operands(command: Command, parsed: Parsed, effects: _Effects) -> None:
         if does is None:
             raise NotUnderstood(f"the operand `{word[:60]}`")
         effects.take(replaced if replaced is not None else does, word, tree=tree)
+    if shape.last is Does.WRITES:
+        _landings(words, parsed, effects, tree=tree)
+
+
+def _landings(words: list[str], parsed: Parsed, effects: _Effects, *, tree: bool) -> None:
+    """Copying or moving into a folder writes under the name of what is copied.
+
+    Under which names below that is not known. A tree put in place of a folder that holds
+    control files may hold them, so it counts as one; a tree elsewhere does not, or no folder
+    could be copied at all: the changes are searched for control files again before a person
+    takes them.
+    """
+    into = [v for o, v in parsed.given if v is not None and "--target-directory" in o.spellings]
+    targets, sources = (into, words) if into else (words[-1:], words[:-1])
+    parents = "--parents" in parsed.flags
+    for target in targets:
+        places = [target]
+        for source in sources:
+            name = source.lstrip("/") if parents else source.rstrip("/").rpartition("/")[2]
+            if name not in {"", ".", ".."}:
+                places.append(f"{target}/{name}")
+        for place in places[1:]:
+            effects.take(Does.WRITES, place, tree=tree)
+        if tree and target.endswith("/"):
+            places = places[1:]
+        for place in places if tree else ():
+            held = held_control(place)
+            if held is not None:
+                effects.take(Does.WRITES, held, tree=tree)
 
 
 def _own(op: Op, reason: str, argv: tuple[str, ...], parsed: Parsed | None) -> Operation:

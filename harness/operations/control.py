@@ -112,6 +112,16 @@ def is_control_path(path: str) -> bool:
     return any(_holds(parts, sequence) for sequence in _SEQUENCES) or is_policy_path(path)
 
 
+def held_control(path: str) -> str | None:
+    """A control path just below a folder that is known for holding some (`.github`), or None."""
+    parts = [part for part in fold_path(path).split("/") if part and part != "."]
+    for sequence in _SEQUENCES:
+        for width in range(1, len(sequence)):
+            if tuple(parts[-width:]) == sequence[:width]:
+                return "/".join((path.rstrip("/"), *sequence[width:]))
+    return None
+
+
 @functools.lru_cache(maxsize=8192)
 def is_policy_path(path: str) -> bool:
     """Whether this is a file that policies or the harness's own settings are read from."""

@@ -26,6 +26,7 @@ _MOVE = re.compile(
 )
 _BRACES = re.compile(r"([^{}]*)\{([^{}]*)\}([^{}]*)")
 _MAX_MOVES = 32
+_MAX_JUDGED = 8192
 _ENDING = "*?"
 
 
@@ -42,9 +43,11 @@ def find_deletions(marked: str, programs: frozenset[str], places: Places) -> str
     if not programs:
         return None
     folders = _folders(marked, places)
+    judged = 0
     for pattern in (_SPLIT, _KEPT):
         tokens = pattern.findall(marked)
         named = {token for token in set(tokens) if _is_program(token, programs)}
+        seen: set[tuple[str, ...]] = set()
         until, ticks = -1, 0
         for at, token in enumerate(tokens):
             ticks += token == "`"
@@ -52,7 +55,14 @@ def find_deletions(marked: str, programs: frozenset[str], places: Places) -> str
                 continue
             until = _end(tokens, at + 1)
             opens = tokens[until : until + 1] == ["`"] and ticks % 2 == 0
-            why = _segment(tokens[at + 1 : until], opens, folders, places)
+            words = tuple(tokens[at + 1 : until])
+            if words in seen and not opens:
+                continue
+            seen.add(words)
+            judged += 1 + len(set(words))
+            if judged > _MAX_JUDGED:
+                return "the text deletes more than is looked at"
+            why = _segment(words, opens, folders, places)
             if why is not None:
                 return why
     return None
@@ -71,7 +81,7 @@ def _end(tokens: list[str], at: int) -> int:
     return at
 
 
-def _segment(words: list[str], opens: bool, folders: _Folders, places: Places) -> str | None:
+def _segment(words: tuple[str, ...], opens: bool, folders: _Folders, places: Places) -> str | None:
     """`opens`: a substitution stands behind the words, and is one of them."""
     forms = [form for word in dict.fromkeys(words) for form in _forms(word)]
     tree = any(_recurses(form) for form in forms)

@@ -26,6 +26,10 @@ class Does(StrEnum):
     URL = "url"
     HOST = "host"
     CODE = "code"
+    REVISION = "revision"
+    """A revision of git, a path, or both as `REVISION:PATH`: what may be a path is read."""
+    GOAL = "goal"
+    """Data, unless it assigns or expands something: then it is code."""
 
 
 class Takes(StrEnum):
