@@ -46,7 +46,8 @@ class Changes:
     """All changes of a run against what was uploaded, ordered by path.
 
     `ignored` counts new files that are left out of the patch: by the repository's `.gitignore`,
-    or as what builds and tests leave behind (caches, byte code). `notes` are sentences about what else the patch does not hold.
+    or as what builds and tests leave behind (caches, byte code). `notes` are sentences about
+    what else the patch does not hold.
     """
 
     files: tuple[Change, ...] = ()
