@@ -15,7 +15,6 @@ from typing import Any
 
 from harness.values.limits import MIB
 from harness.workspace.globs import Pattern, read_pattern
-from harness.workspace.names import parents
 from harness.workspace.notes import Notes
 
 LARGEST = 1 << 20
@@ -38,7 +37,7 @@ class Budget:
     patterns, and bytes of memory for the automata that are kept."""
 
     seconds: float = SECONDS
-    size: int = 4 * MIB
+    size: int = 2 * MIB
     patterns: int = 50_000
     memory: int = 96 * MIB
 
@@ -118,7 +117,7 @@ class IgnoreFile:
         self._patterns: list[Pattern] = []
         self._automata: list[_Automaton] | None = None
         self.cut = "" if len(text) < LARGEST else f"larger than {LARGEST // MIB} MiB"
-        lines = text[:LARGEST].removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        lines = text[:LARGEST].removeprefix(b"\xef\xbb\xbf").split(b"\n", MOST_PATTERNS + 1)
         if len(lines) > MOST_PATTERNS + 1:
             self.cut = f"more than {MOST_PATTERNS} lines"
         for at in range(0, min(len(lines), MOST_PATTERNS), _LINES_AT_ONCE):
@@ -155,13 +154,6 @@ class IgnoreFile:
         """True ignored, False taken back in by `!`, None when no pattern matches."""
         if not self._patterns:
             return None
-        if self._budget.spent:
-            self.cut = "too slow"
-            return None
-        with self._budget.timed():
-            return self._verdict(path, folder)
-
-    def _verdict(self, path: bytes, folder: bool) -> bool | None:
         if self._automata is None:
             made = [_compiled(first, chunk) for first, chunk in _chunks(self._patterns)]
             self._automata = [automaton for automaton in made if automaton is not None]
@@ -190,9 +182,12 @@ class IgnoreRules:
     _files: dict[bytes, IgnoreFile] = field(default_factory=dict[bytes, IgnoreFile])
     _folders: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
     _ready: dict[bytes, IgnoreFile] = field(default_factory=dict[bytes, IgnoreFile])
+    _deepest: int = 0
+    _slow: bool = False
 
     def add(self, folder: bytes, text: bytes) -> None:
         self._files[folder] = IgnoreFile(text, self.budget)
+        self._deepest = max(self._deepest, len(folder))
 
     def file(self, folder: bytes) -> IgnoreFile | None:
         """The ignore file of a folder."""
@@ -215,13 +210,23 @@ class IgnoreRules:
         for name, file in named.items():
             if file.cut:
                 notes.add(f"ignore rules not used in full ({file.cut})", name)
-        return notes.lines()
+        slow = ("ignore rules are too slow: from some file on they were not used",)
+        return notes.lines() + slow * self._slow
 
     def matches(self, path: bytes, *, folder: bool = False) -> bool:
         """Whether this very path is ignored, what lies above it set aside."""
-        above = path
-        while above:
-            above = above.rpartition(b"/")[0]
+        if not self._files and self._exclude is None:
+            return False
+        if self.budget.spent:
+            self._slow = True
+            return False
+        with self.budget.timed():
+            return self._matches(path, folder)
+
+    def _matches(self, path: bytes, folder: bool) -> bool:
+        # No folder below the deepest ignore file's is looked up: a path may have thousands.
+        above = path[: max(path.rfind(b"/", 0, self._deepest + 1), 0)]
+        while True:
             rules = self._files.get(above)
             if rules is not None:
                 below = path[len(above) + 1 :] if above else path
@@ -229,6 +234,9 @@ class IgnoreRules:
                 self._keep(above, rules)
                 if verdict is not None:
                     return verdict
+            if not above:
+                break
+            above = above.rpartition(b"/")[0]
         if self._exclude is not None:
             return self._exclude.verdict(path, folder=folder) or False
         return False
@@ -249,7 +257,16 @@ class IgnoreRules:
     def ignored(self, path: bytes, *, folder: bool = False) -> bool:
         """Whether git would ignore the path: it, or a folder above it, is matched."""
         inherited = False
-        for above in parents(path):
+        unknown: list[bytes] = []
+        above = path.rpartition(b"/")[0]
+        while above:
+            known = self._folders.get(above)
+            if known is not None:
+                inherited = known
+                break
+            unknown.append(above)
+            above = above.rpartition(b"/")[0]
+        for above in reversed(unknown):
             inherited = self._folder(above, inherited)
         return self._folder(path, inherited) if folder else inherited or self.matches(path)
 

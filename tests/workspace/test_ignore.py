@@ -110,3 +110,15 @@ def test_ignore_rules_that_are_cut_are_named_when_a_repository_is_loaded(tmp_pat
     assert any("not used in full" in note for note in bench.load())
     assert list(read(bench.inside)) == [b".gitignore"]
     assert any("not used in full" in note for note in bench.changes().notes)
+
+
+def test_paths_of_many_folders_cost_no_more_than_their_length() -> None:
+    rules = IgnoreRules()
+    rules.add(b"a", b"x\n")
+    deep = b"/".join([b"a"] * 2_000)
+    rules.ignored(deep + b"/f")
+    started = time.thread_time()
+    for n in range(2_000):
+        assert not rules.ignored(deep + b"/%d" % n)
+    assert time.thread_time() - started < 0.5
+    assert rules.ignored(deep + b"/x")
