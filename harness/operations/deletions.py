@@ -15,6 +15,8 @@ from harness.operations.paths import absolute, normal
 from harness.operations.places import Places
 from harness.values.operations import Access, Op, PathUse
 
+OPENING = "\x03"
+"""Stands where an expansion did; `opaque` makes it and the other marks."""
 _MARKS = re.compile(r"[\x01-\x03]")
 _SPLIT = re.compile(r"[^\s;&|<>()`,\[\]{}]+|[;&|\n()`]|(?<![^\s;&|()])[{}](?![^\s;&|()])")
 _KEPT = re.compile(r"[^\s;&|<>()`]+|[;&|\n()`]")
@@ -83,20 +85,24 @@ def _end(tokens: list[str], at: int) -> int:
 
 def _segment(words: tuple[str, ...], opens: bool, folders: _Folders, places: Places) -> str | None:
     """`opens`: a substitution stands behind the words, and is one of them."""
-    forms = [form for word in dict.fromkeys(words) for form in _forms(word)]
-    tree = any(_recurses(form) for form in forms)
+    forms = {word: tuple(_forms(word)) for word in words}
+    tree = any(_recurses(form) for of in forms.values() for form in of)
     if tree and opens:
         return "the text deletes what a substitution names"
-    anything = tree or any("$" in form for form in forms)
-    for form in forms:
-        if form.startswith("-"):
-            continue
-        if tree and "$" in form:
-            return f"the text deletes `{form[:120]}`, which is not known before it runs"
-        for word in _braces(form):
-            if "$" not in word and _fatal(word, anything, folders, places):
+    anything = tree or any(map(_is_unknown, words))
+    for word, of in forms.items():
+        if tree and _is_unknown(word) and not of[0].startswith("-"):
+            return "the text deletes a path that is not known before it runs"
+        for form in of:
+            if form.startswith("-"):
+                continue
+            if any(_fatal(path, anything, folders, places) for path in _braces(form)):
                 return f"the text deletes `{form[:120]}`"
     return None
+
+
+def _is_unknown(word: str) -> bool:
+    return "$" in word or OPENING in word
 
 
 def _forms(word: str) -> Iterator[str]:

@@ -13,19 +13,23 @@ from dataclasses import dataclass
 from itertools import product
 
 from harness.operations.control import is_control_path
-from harness.operations.deletions import find_deletions
+from harness.operations.deletions import OPENING, find_deletions
 from harness.operations.paths import MAX_PATH, absolute, normal
 from harness.operations.places import Places
 from harness.operations.secrets import is_secret_path
 from harness.operations.specifications import Commands, InText
 from harness.values.operations import Op, Operation, Origin
 
-JOINED, QUOTE, OPENING = "\x01", "\x02", "\x03"
+JOINED, QUOTE = "\x01", "\x02"
 """Marks. Shell text that holds control characters is refused before it comes here."""
 _MARKS = (JOINED, QUOTE, OPENING)
 _QUOTES = re.compile(r"\$?['\"]|\\")
 _DEFAULT = re.compile(r"\$\{[!#]?\w+(?:\[[^\]\s]*\])?:?[-=+?]([^${}]*)\}")
-_OPENING = re.compile(r"\$\{[!#]?\w+(?:\[[^\]\s]*\])?:?[-=+?]|\$[@*]")
+_OPENING = re.compile(
+    r"\$\{[!#]?\w+(?:\[[^\]\s]*\])?:?[-=+?]|\$\{\w+\}|\$\w+(?=[\x01-\x03])|\$[@*]"
+)
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|[uU]([0-9A-Fa-f]{1,8})|([0-7]{1,3})|.)", re.DOTALL)
 _TOKEN = re.compile(
     r"[^\s;&|<>()`,\[\]{}]+|[;&|\n()`]|(?<![^\s;&|()])[{}](?![^\s;&|()])"
 )  # fmt: skip
@@ -81,7 +85,8 @@ class Text:
 
 def clean(text: str, home: str, root: str) -> Text:
     """The text as it is searched."""
-    marked = _QUOTES.sub(QUOTE, text.replace("\\\n", JOINED))
+    plain = _ANSI.sub(lambda found: _ESCAPE.sub(_character, found[0]), text)
+    marked = _QUOTES.sub(QUOTE, plain.replace("\\\n", JOINED))
     marked = _BLANK.sub(" ", _WORKSPACE.sub(lambda _: root, _HOME.sub(lambda _: home, marked)))
     for _ in range(3):
         marked, count = _DEFAULT.subn(rf"{OPENING}\1{OPENING}", marked)
@@ -91,6 +96,14 @@ def clean(text: str, home: str, root: str) -> Text:
     tokens = tuple(_TOKEN.findall(marked))
     wholes = {token: _wholes(token) for token in dict.fromkeys(tokens) if token not in SEPARATORS}
     return Text(marked, tokens, wholes, {token: _pieces(of) for token, of in wholes.items()})
+
+
+def _character(found: re.Match[str]) -> str:
+    """What an escape of `$'…'` stands for; others stay, as does what no text may hold."""
+    if found[1] is None and found[2] is None and found[3] is None:
+        return found[0]
+    code = int(found[3], 8) if found[3] is not None else int(found[1] or found[2], 16)
+    return chr(code) if 0x20 <= code < 0xD800 else " "
 
 
 def _wholes(token: str) -> tuple[str, ...]:
