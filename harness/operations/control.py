@@ -107,6 +107,8 @@ def is_control_path(path: str) -> bool:
         return True
     if parts[-1].endswith(_SUFFIXES):
         return True
+    if len(parts) == 1:
+        return parts[0] in _POLICY_FOLDERS
     if folded.startswith("/") and folded.startswith(_SYSTEM):
         return True
     return any(_holds(parts, sequence) for sequence in _SEQUENCES) or is_policy_path(path)

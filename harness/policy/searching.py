@@ -212,6 +212,8 @@ class DeniedRows:
 
     def named_in(self, text: str, around: Surroundings, setting: Setting) -> list[Row]:
         """The rows that text nobody could read names."""
+        if not self._by_program and not self._others:
+            return []
         searched = _searched(text, around.places)
         found = [row for name in searched.names for row in self._by_program.get(name, ())]
         return [row for row in (*found, *self._others) if named_in(row, text, around, setting)]
