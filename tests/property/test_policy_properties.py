@@ -192,10 +192,25 @@ def test_a_host_once_read_reads_the_same_again(text: str) -> None:
     assert parse_host(once) == once
 
 
+@given(st.lists(st.sampled_from(["''", '""', "\\\n", "\\", "$@", "${x:-}"]), max_size=4))
+def test_what_a_shell_removes_from_a_word_hides_no_program(removed: list[str]) -> None:
+    text = "true; s" + "".join(removed) + "udo id"
+    assert judge(ALONE["full-auto"], text).effect is Effect.DENY
+
+
+@given(
+    st.lists(st.sampled_from(["a", "\\", "#", " ", "!", "-name", "$", "=", ":", "@"]), max_size=8)
+)
+def test_no_line_before_it_hides_a_program(before: list[str]) -> None:
+    text = "".join(before) + "\nsudo id"
+    assert judge(ALONE["full-auto"], text).effect is Effect.DENY
+
+
 @pytest.mark.parametrize(
     "piece",
     ["'", '"', "\\", "$'", "a ", "ls;", "[", "{", "(", "$(", "`", "<<E\n", "~/", "-", ".env ",
-     "curl ", "rm ", "rm -r a ", "git -x ", "../", "a/", "=", "*", "git push "],
+     "curl ", "rm ", "rm;", "git ", "${x:-", "${x:-a}", "$'a'", "\\\n", "cd a;",
+     "rm -r a ", "git -x ", "../", "a/", "=", "*", "git push "],
 )  # fmt: skip
 def test_long_text_is_judged_in_bounded_time(piece: str) -> None:
     found = gate("full-auto", source(rules=[rows("deny", m, n) for n, m in enumerate(DENIES)]))
