@@ -17,7 +17,7 @@ from harness.workspace import gitdir
 from harness.workspace.compare import Comparison, Loaded
 from harness.workspace.hidden import visible_name
 from harness.workspace.ignore import IgnoreRules
-from harness.workspace.listing import Listing, uploaded
+from harness.workspace.listing import LATER, Listing, uploaded
 from harness.workspace.names import parents, raw_path
 from harness.workspace.notes import Notes
 from harness.workspace.sections import FILE, LINK, PROGRAM
@@ -76,7 +76,7 @@ class CopyWorkspace:
         if self._loaded is None:
             return Changes()
         self._loaded.rules.renew()
-        listing = Listing(box, self._loaded.there)
+        listing = Listing(box, self._loaded.there, LATER)
         await listing.run()
         changes = await Comparison(self._loaded, box, listing.here).changes()
         more = (*listing.notes.lines(), *self._loaded.rules.notes())

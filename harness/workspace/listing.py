@@ -24,13 +24,14 @@ _AT_ONCE = 100_000
 
 _UNLISTED = "the box could not list these folders, what changed there is not in the patch"
 _TOO_MANY = "the box holds too much to list, what changed in these folders is not in the patch"
+_NO_ROOM = "the box holds too much to list, these are not in the patch"
 _IMPOSSIBLE = "names that no patch can carry, not in the patch"
 
 
 @dataclass(frozen=True, slots=True)
 class ListLimits:
-    """Bounds of one listing: entries, bytes of paths, calls of the box, seconds, and how many
-    listings of whole trees may turn out too large."""
+    """Bounds of one listing: new entries, bytes of their paths, calls of the box, seconds, and
+    how many listings of whole trees may turn out too large."""
 
     entries: int = 2_000_000
     names: int = 128 * MIB
@@ -40,6 +41,8 @@ class ListLimits:
 
 
 _DEFAULT = ListLimits()
+LATER = ListLimits(names=32 * MIB)
+"""Bounds for what a workload adds to a loaded box."""
 
 
 @dataclass
@@ -58,14 +61,14 @@ class Listing:
 
     async def run(self) -> None:
         """Fill `here`. Raises `SandboxError` if the box is lost."""
-        self._names = self._calls = self._failed = 0
+        self._new = self._names = self._calls = self._failed = 0
         self._until = time.monotonic() + self.limits.seconds
         unseen: set[bytes] = set()
         old: list[tuple[bytes, bool]] = [(b"", True)]
         new: list[tuple[bytes, bool]] = []
         while old or new:
             folder, whole = (old or new).pop()
-            if self._is_spent():
+            if self._is_spent(folder):
                 self.notes.add(_TOO_MANY, folder or b".")
                 unseen.add(folder)
                 continue
@@ -79,14 +82,13 @@ class Listing:
                 (old if path in self.known else new).append((path, again))
         self._keep(unseen)
 
-    def _is_spent(self) -> bool:
-        bounds = self.limits
-        return (
-            len(self.here) > bounds.entries
-            or self._names > bounds.names
-            or self._calls >= bounds.calls
-            or time.monotonic() > self._until
-        )
+    def _is_spent(self, folder: bytes) -> bool:
+        if self._calls >= self.limits.calls or time.monotonic() > self._until:
+            return True
+        return folder not in self.known and bool(folder) and not self._has_room()
+
+    def _has_room(self) -> bool:
+        return self._new <= self.limits.entries and self._names <= self.limits.names
 
     async def _folder(self, folder: bytes, *, whole: bool) -> list[bytes] | None:
         """List a folder: the folders in it that are still to be listed, None if it cannot be."""
@@ -124,7 +126,12 @@ class Listing:
             if reason is not None:
                 self.notes.add(f"{_IMPOSSIBLE} ({reason})", path)
                 continue
-            self._names += len(path)
+            if path not in self.known:
+                if not self._has_room():
+                    self.notes.add(_NO_ROOM, path)
+                    continue
+                self._new += 1
+                self._names += len(path)
             self.here[path] = replace(entry, path=path) if folder else entry
             if entry.kind is FileKind.DIRECTORY:
                 folders.append(path)

@@ -112,7 +112,7 @@ def test_one_folder_that_cannot_be_listed_is_its_own_fault(bench: Bench) -> None
 @pytest.mark.parametrize(
     "limits",
     [
-        ListLimits(entries=8),
+        ListLimits(entries=3),
         ListLimits(names=40),
         ListLimits(calls=4),
         ListLimits(seconds=0),
@@ -175,3 +175,13 @@ def test_a_box_that_lists_the_impossible_right_after_loading_is_refused(tmp_path
     box.extra = (Stat(b"../up", FileKind.FILE, 0, 0o644),)
     with pytest.raises(SandboxError, match="cannot be"):
         asyncio.run(CopyWorkspace(tmp_path / "repo", tmp_path / "s").load(box))
+
+
+def test_new_names_over_the_bound_are_left_out_and_known_files_are_not(bench: Bench) -> None:
+    write({b"0%03d" % n + b"x" * 40: ("file", b"") for n in range(50)}, bench.inside)
+    known = {p: Stat(p, FileKind.FILE, 1, 0) for p in (b"a", b"d", b"d/b", b"z", b"z/c")}
+    listed = Listing(narrow(bench), known, ListLimits(names=200))
+    asyncio.run(listed.run())
+    assert set(known) <= set(listed.here)
+    assert len(listed.here) < 12
+    assert any("these are not in the patch" in note for note in listed.notes.lines())
