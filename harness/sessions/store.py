@@ -147,9 +147,11 @@ class Store:
         self._root = state / "sessions"
 
     def create(self, clock: Clock) -> FileLog:
-        """A new session. Its id sorts by time: `YYYYMMDD-HHMMSS-<8 hex>`, UTC."""
-        stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d-%H%M%S")
-        return FileLog(self._root / f"{stamp}-{secrets.token_hex(4)}", clock)
+        """A new session. Its id sorts by time: `YYYYMMDD-HHMMSS-<8 hex>`, UTC, the first three
+        of the hex digits being milliseconds."""
+        now = datetime.fromtimestamp(clock.now(), UTC)
+        tail = f"{now.microsecond // 1000:03x}{secrets.randbelow(1 << 20):05x}"
+        return FileLog(self._root / f"{now:%Y%m%d-%H%M%S}-{tail}", clock)
 
     def folder(self, session: str) -> Path:
         """Where a session keeps what is its own."""

@@ -14,6 +14,8 @@ import pytest
 from harness.cli import asking
 from harness.errors import ConfigError
 
+pytestmark = pytest.mark.local
+
 
 def test_without_a_terminal_nobody_is_asked_and_ask_is_refused(monkeypatch):
     monkeypatch.setattr(asking, "_TERMINAL", "/nonexistent")

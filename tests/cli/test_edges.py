@@ -10,6 +10,8 @@ import pytest
 from harness import __version__
 from harness.cli import main as edge
 
+pytestmark = pytest.mark.local
+
 
 @pytest.mark.parametrize(
     ("argv", "words"),
@@ -91,7 +93,8 @@ def test_exec_ends_as_the_command_does_or_says_why_not(harness, command, code, w
 
 def test_exec_is_killed_at_its_time_limit(harness):
     done = harness("exec", "--timeout", "300ms", "--", "sleep", "30")
-    assert (done.code, done.err) == (124, "harness: killed at the time limit, after 0.3 s\n")
+    assert done.code == 124
+    assert done.err.startswith("harness: killed at the time limit, after ")
 
 
 def test_a_box_that_cannot_be_had_is_125_and_never_the_commands_code(harness, monkeypatch):
@@ -145,6 +148,13 @@ def test_a_run_in_json_is_the_session_log_line_by_line(harness, script, tmp_path
     assert done.out == log.read_text()
 
 
+UNSEEN = (
+    "python3 -c \"import os; p = '.gi' + 'thub/work' + 'flows'; os.makedirs(p); "
+    "open(p + '/ci.' + 'yml', 'w').write('y' + chr(10))\""
+)
+"""Writes a CI file in a way that no reading of text can see; the patch still tells."""
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
@@ -179,7 +189,7 @@ def test_a_run_is_reviewed_and_applied(harness, script, repo):
     calls = (
         ("write_file", {"path": "new.txt", "content": "x\n"}),
         ("write_file", {"path": ".github/workflows/ci.yml", "content": "y\n"}),
-        ("shell", {"command": "x=hub/workflows; mkdir -p .git$x; echo y > .git$x/ci.yml"}),
+        ("shell", {"command": UNSEEN}),
     )
     done = harness("run", "x", "--json", "--model", script(*calls))
     session = done.session
@@ -215,7 +225,7 @@ def test_a_run_is_reviewed_and_applied(harness, script, repo):
 
 
 def test_a_path_that_is_refused_is_not_said_to_be_absent(harness, script, repo):
-    calls = [("shell", {"command": "x=hub/workflows; mkdir -p .git$x; echo y > .git$x/ci.yml"})]
+    calls = [("shell", {"command": UNSEEN})]
     session = harness("run", "x", "--json", "--model", script(*calls)).session
     (repo / ".github/workflows").mkdir(parents=True)
     (repo / ".github/workflows/ci.yml").write_text("mine\n")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.cli.exec import ending
 from harness.values.commands import ExitReason
 from harness.values.limits import MIB
 from tests.tools.conftest import ended
+
+pytestmark = pytest.mark.local
 
 
 def test_too_much_output_names_the_limit_and_its_setting(harness, monkeypatch):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture
 def changed(harness, repo):

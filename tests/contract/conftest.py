@@ -13,6 +13,7 @@ from harness.sandbox.memory import MemoryBackend
 from tests.contract.stations import SPEC, Station
 
 DOCKER = pytest.param("docker", marks=pytest.mark.sandbox)
+LOCAL = pytest.param("local", marks=pytest.mark.local)
 
 
 def backend(kind: str) -> Backend:
@@ -38,13 +39,13 @@ def open_station(kind: str) -> Iterator[Station]:
             runner.run(maker.close())
 
 
-@pytest.fixture(scope="module", params=["memory", "local", DOCKER])
+@pytest.fixture(scope="module", params=["memory", LOCAL, DOCKER])
 def station(request: pytest.FixtureRequest) -> Iterator[Station]:
     """Every backend."""
     yield from open_station(request.param)
 
 
-@pytest.fixture(scope="module", params=["local", DOCKER])
+@pytest.fixture(scope="module", params=[LOCAL, DOCKER])
 def real(request: pytest.FixtureRequest) -> Iterator[Station]:
     """Backends with processes."""
     yield from open_station(request.param)

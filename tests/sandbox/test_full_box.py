@@ -25,6 +25,8 @@ from harness.values.limits import BoxSpec, Limits
 from tests.sandbox.supervising import Raw, alive, exec_payload, local_box, raw, run, supervisor
 from tests.sandbox.test_link import Frame, Played, play
 
+pytestmark = pytest.mark.local
+
 MOST_COMMANDS = 176
 
 

@@ -16,6 +16,8 @@ from harness.values.commands import ExecRequest
 from harness.values.limits import BoxSpec, Enforcement, Limits
 from tests.sandbox.supervising import alive, local_box, run, shell, supervisor
 
+pytestmark = pytest.mark.local
+
 
 @pytest.mark.parametrize(
     "spec",

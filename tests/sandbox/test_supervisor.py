@@ -22,6 +22,8 @@ from tests.sandbox.supervising import (
     supervisor,
 )
 
+pytestmark = pytest.mark.local
+
 
 def once(script: str, **options: object) -> ExecResult:
     async def go() -> ExecResult:

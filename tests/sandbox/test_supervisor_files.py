@@ -14,6 +14,8 @@ from harness.sandbox.local import LocalSandbox
 from harness.values.commands import FileKind, Upload
 from tests.sandbox.supervising import local_box, run
 
+pytestmark = pytest.mark.local
+
 ODD = [b"new\nline", b"\xff\xfe", "é ".encode(), b"-rf", b" ", b"a" * 255, b"..."]
 
 

@@ -12,6 +12,8 @@ from harness.sandbox.frames import CHANNEL_WINDOW, INPUT_WINDOW, TOTAL_WINDOW, F
 from harness.sandbox.messages import FileOp, FileRequest, lease
 from tests.sandbox.supervising import Raw, alive, exec_payload, raw
 
+pytestmark = pytest.mark.local
+
 
 def ping(talk: Raw) -> None:
     talk.send(FrameType.PING, 0, b"12345678")

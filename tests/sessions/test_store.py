@@ -198,10 +198,10 @@ def test_sessions_are_listed_newest_first_and_found_by_either_end(tmp_path: Path
         log = store.create(clock)
         log.close()
         names.insert(0, log.session)
-        clock.advance(60)
+        clock.advance(0.002 if len(names) == 1 else 60)
     (tmp_path / "sessions" / "stray").mkdir()
     assert store.ids() == tuple(names)
-    assert store.find(names[1][:15]) == names[1]
+    assert store.find(names[1][:19]) == names[1]
     assert store.find(names[2][-8:]) == names[2]
     with pytest.raises(UserError, match="3 sessions match"):
         store.find(names[0][:6])

@@ -46,7 +46,13 @@ async def work(backend: Backend, spec: BoxSpec, bench: Bench) -> Changes:
         await backend.close()
 
 
-@pytest.mark.parametrize("kind", ["local", pytest.param("docker", marks=pytest.mark.sandbox)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("local", marks=pytest.mark.local),
+        pytest.param("docker", marks=pytest.mark.sandbox),
+    ],
+)
 def test_a_shells_work_comes_back_as_a_patch(tmp_path: Path, kind: str) -> None:
     bench = Bench(tmp_path / "bench")
     git = GitRepo(bench.repo)
