@@ -24,7 +24,9 @@ policy = typer.Typer(help="Files of rules, checked and explained.", no_args_is_h
 
 @policy.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files, or built-in names.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Files, or built-in names.")
+    ],
     as_json: options.Json = False,
 ) -> None:
     """Read each policy file as a run would, and name what is wrong with it or only odd.
