@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import platform
 import random
 import secrets
 import time
@@ -111,6 +113,21 @@ def test_the_command_sees_no_descriptor_and_no_signal_setting_of_ours() -> None:
     assert lines[0] == b"4"  # three, and the one `ls` opens to look
     assert lines[2] == lines[4] == b"0000000000000000"
     assert once("readlink /proc/self/fd/0").stdout.data == b"/dev/null\n"
+
+
+@pytest.mark.parametrize("number", [15, 32, 33, 40, 64])
+def test_a_signal_that_whoever_started_us_ignores_is_not_ignored(number: int) -> None:
+    """Set by system call, as a C library refuses to touch its own two (32 and 33)."""
+    call = {"x86_64": 13, "aarch64": 134}[platform.machine()]
+    libc = ctypes.CDLL(None)
+    before = (ctypes.c_uint64 * 4)()
+    ignore = (ctypes.c_uint64 * 4)(1)
+    assert libc.syscall(call, number, ctypes.byref(ignore), ctypes.byref(before), 8) == 0
+    try:
+        result = once("grep SigIgn /proc/self/status")
+    finally:
+        libc.syscall(call, number, ctypes.byref(before), None, 8)
+    assert result.stdout.data.split() == [b"SigIgn:", b"0000000000000000"]
 
 
 def test_ten_megabytes_of_input_arrive_and_end() -> None:
